@@ -164,9 +164,8 @@ def _read(file: Path) -> tuple[list[Round], str]:
             if isinstance(line, str):
                 following = bytes.fromhex(line).hex()
             elif isinstance(line[1], dict):
-                # Those of a release before may have three parts: all was executed in one process.
-                number, end, saved, *more = line
-                found.append(Round(int(number), Offset.from_json(end), bool(saved), *map(int, more)))
+                number, end, saved, processes = line
+                found.append(Round(int(number), Offset.from_json(end), bool(saved), int(processes)))
             else:
                 found.append(_next(found[-1], *map(int, line)))
     except (ValueError, TypeError, KeyError, IndexError) as error:

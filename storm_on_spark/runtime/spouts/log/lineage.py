@@ -6,7 +6,7 @@ each other go on from the same place. Only one line through the tree counts, fro
 of each earlier writer that is what it wrote before the next one began. Whatever a writer adds after that is on no line.
 
 A segment is `BASE-EPOCH-PARENT.log` if it is the first of its writer, and `BASE-EPOCH.log` otherwise; `BASE` is the
-position of its first byte. Releases before epochs wrote `BASE.log`.
+position of its first byte.
 
     00000000000000000000-1.0.log           the first writer
     00000000000000004096-2.0-1.0.log       one that went on at 4096; what 1.0 has behind that doesn't count
@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-_NAME = re.compile(r"(\d{20})(?:-(\d{1,10})\.(\d{1,10})(?:-(\d{1,10})\.(\d{1,10}))?)?\.log", re.ASCII)
+_NAME = re.compile(r"(\d{20})-(\d{1,10})\.(\d{1,10})(?:-(\d{1,10})\.(\d{1,10}))?\.log", re.ASCII)
 
 
 class WriterEpoch(NamedTuple):
@@ -40,7 +40,7 @@ class WriterEpoch(NamedTuple):
 
 
 NOBODY = WriterEpoch(0, 0)
-"""The writers of releases before epochs; they all count as one."""
+"""No writer: that of what is before a log's beginning."""
 
 
 class Mark(NamedTuple):
@@ -66,8 +66,6 @@ class Segment(NamedTuple):
     """Whose record ended at `base`, where that was another's."""
 
     def __str__(self) -> str:
-        if self.epoch == NOBODY:
-            return f"{self.base:020d}.log"
         parent = "" if self.parent is None else f"-{self.parent}"
         return f"{self.base:020d}-{self.epoch}{parent}.log"
 
@@ -78,7 +76,7 @@ class Segment(NamedTuple):
         if found is None:
             return None
         base, owner, start, parents_owner, parents_start = found.groups()
-        epoch = NOBODY if owner is None else WriterEpoch(int(owner), int(start))
+        epoch = WriterEpoch(int(owner), int(start))
         parent = None if parents_owner is None else WriterEpoch(int(parents_owner), int(parents_start))
         # A line never goes back to a later writer, whatever the names of files say.
         return None if parent is not None and parent >= epoch else cls(int(base), epoch, parent)

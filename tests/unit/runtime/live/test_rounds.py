@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,12 +68,6 @@ def test_a_line_that_was_not_written_whole_does_not_count(tmp_path: Path) -> Non
     log.append(done)
     log.close()
     assert read_rounds(tmp_path, TOKEN) == [done, done]
-
-
-def test_a_round_that_does_not_say_in_how_many_processes_was_executed_in_one(tmp_path: Path) -> None:
-    line = json.dumps([7, Offset({3: 120}, 500).to_json(), False]).encode()
-    (tmp_path / TOKEN.hex()).write_bytes(line + b"\n")
-    assert read_rounds(tmp_path, TOKEN) == [Round(7, Offset({3: 120}, 500), saved=False, processes=1)]
 
 
 class Relay(BaseBasicBolt):

@@ -323,19 +323,6 @@ def test_two_writers_with_one_epoch_are_noticed(tmp_path: Path) -> None:
         append(other, b"other")
 
 
-def test_a_log_of_a_release_before_epochs_is_read_and_gone_on_with(tmp_path: Path) -> None:
-    writer = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1))
-    before = append(writer, b"before")
-    writer.close()
-    only_file(tmp_path).rename(tmp_path / f"{0:020d}.log")
-    planned = Mark(before.end)
-    writer = SpoutLog(tmp_path, epoch=WriterEpoch(1, 1), planned=planned)
-    assert writer.written == planned
-    after = append(writer, b"after")
-    found = [body for _, _, body in read_entries(tmp_path, 0, after.end, lambda t: t == 1, after.epoch)]
-    assert found == [b"before", b"after"]
-
-
 class ManyWriters(RuleBasedStateMachine):
     """Writers that don't know of each other write, roll and trim; drivers plan what the latest one wrote.
 
