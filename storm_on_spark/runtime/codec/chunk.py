@@ -13,7 +13,8 @@ each tuple costs about ten times as much. The layout, little endian:
               numbers (see `arrow_texts`)
       ACKS    roots (packed ids), receipts u64, xors size*u64 (not with CLEAR), packed marks: one fold of a task's work
               (see `acker`)
-      OUTCOME roots (packed ids), codes (packed marks): what became of root tuples (see `acker`)
+      OUTCOME `size` runs of roots with their codes (see `packing`), `sequence` roots in all: what became of root tuples
+              (see `acker`)
       CLOCK   nothing; `sequence` is the batch's clock in ms, `size` has TICK and TURN when they are due
       ROWS    roots (packed ids), then an Arrow IPC stream of one record batch: rows that Spark read itself, as it read
               them, with the roots of their tuples; for an acker
@@ -91,8 +92,6 @@ CLEAR = 16
 REPORTED = 32
 """Flag: the edges have been reported to the ackers (see `InputLineage.report`); without it the ackers get the chunk's
 receipt."""
-RUNS = 64
-"""Flag: an OUTCOME chunk has runs of roots, `sequence` roots in all."""
 
 _FLAGS_OFFSET = 2
 _TARGET_OFFSET = 4
@@ -338,19 +337,13 @@ def _check_end(header: Header, rest: memoryview) -> None:
 def encode_outcome(roots: U64Array, codes: NDArray[np.uint8], *, source: int) -> bytes:
     """Returns an OUTCOME chunk of an acker task."""
     runs = Runs.of(roots, codes)
-    header = _HEADER.pack(VERSION, Kind.OUTCOME, RUNS, -1, source, len(roots), len(runs.firsts), 0, 0)
+    header = _HEADER.pack(VERSION, Kind.OUTCOME, 0, -1, source, len(roots), len(runs.firsts), 0, 0)
     return header + pack_runs(runs)
 
 
 def read_runs(header: Header, body: bytes | memoryview) -> Runs:
     """Returns the roots of an OUTCOME chunk with their outcomes, as runs."""
-    view = memoryview(body)[HEADER_BYTES:]
-    if header.flags & RUNS:
-        runs, rest = unpack_runs(view, header.size, header.sequence)
-    else:  # of a release that wrote each root
-        roots, view = unpack_ids(view, header.size)
-        codes, rest = unpack_marks(view, header.size)
-        runs = Runs.of(roots, codes)
+    runs, rest = unpack_runs(memoryview(body)[HEADER_BYTES:], header.size, header.sequence)
     _check_end(header, rest)
     return runs
 

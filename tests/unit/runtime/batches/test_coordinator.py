@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,6 @@ from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks
 from storm_on_spark.runtime.spouts.host_process import spout_executors, spread_executors
 from storm_on_spark.runtime.spouts.log import WriterEpoch, iter_cuts
 from storm_on_spark.runtime.spouts.messages import Want
@@ -326,19 +324,6 @@ def test_after_a_restart_outcomes_that_were_not_saved_are_told_again(tmp_path: P
     again.coordinator.poll(first)
     assert again.spout.acked == [0, 1]
     assert BatchFiles(tmp_path / "outcomes").batches() == []
-
-
-def test_after_a_restart_outcomes_of_a_former_release_are_told(tmp_path: Path) -> None:
-    run = Run(tmp_path, limit=5).start()
-    first = run.coordinator.poll(Offset())
-    roots = np.array([root_base(run.task) + number for number in (1, 2)], np.uint64)
-    # It wrote each root, and no runs.
-    header = struct.pack("<BBHiiqIII", 8, chunk.Kind.OUTCOME, 0, -1, 9, 0, len(roots), 0, 0)
-    run.coordinator.deliver(0, [header + pack_ids(roots) + pack_marks(np.array([ACKED, FAILED], np.uint8))], [])
-    crash(run)
-    again = Run(tmp_path, limit=5).start(first)
-    again.coordinator.poll(first)
-    assert (again.spout.acked, again.spout.failed) == ([0], [1])
 
 
 def test_after_a_restart_the_backlog_comes_in_batches_as_before(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import struct
 from typing import Any
 
 import numpy as np
@@ -203,19 +202,6 @@ def test_acks_and_outcomes_round_trip(entries: list[tuple[int, int, int]], clock
     assert [part.tolist() for part in chunk.read_outcome(header, body)] == [roots.tolist(), marks.tolist()]
 
 
-def of_each_root(roots: Any, marks: Any) -> bytes:
-    """Returns an OUTCOME chunk as releases wrote it that wrote each root: a driver finds such in its checkpoint."""
-    return struct.pack("<BBHiiqIII", 8, 4, 0, -1, 3, 0, len(roots), 0, 0) + pack_ids(roots) + pack_marks(marks)
-
-
-@given(st.lists(st.tuples(U64, st.integers(0, 255))))
-def test_outcomes_that_a_former_release_wrote_are_read(entries: list[tuple[int, int]]) -> None:
-    roots, marks = np.array([e[0] for e in entries], np.uint64), np.array([e[1] for e in entries], np.uint8)
-    body = of_each_root(roots, marks)
-    found = chunk.read_outcome(chunk.read_header(body), body)
-    assert [part.tolist() for part in found] == [roots.tolist(), marks.tolist()]
-
-
 def test_news_of_many_roots_that_nothing_is_left_of_take_few_bytes() -> None:
     roots, none = np.arange(7, 10_007, dtype=np.uint64), np.zeros(10_000, np.uint64)
     body = chunk.encode_acks(roots, none, np.ones(10_000, np.uint8), **END, receipts=5)
@@ -299,7 +285,6 @@ WHOLE = [
     chunk.encode_acks(ROOTS, ROOTS, MARKS, target=1, source=1),
     chunk.encode_acks(ROOTS, ROOTS * 0, MARKS, target=1, source=1),
     chunk.encode_outcome(ROOTS, MARKS, source=1),
-    of_each_root(ROOTS, MARKS),
     chunk.encode_tuples([("a", 1), ("b", 2)], ROOTS, ROOTS, **HEAD),
     chunk.encode_tuples([("a", 1), ("b", 2)], [1, (2, 3)], ROOTS, **HEAD),
     chunk.encode_tuples([("a", 1), ("b", 2)], ROOTS, EdgeRange(7, 2), **HEAD),
