@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.cluster.errors import FormatError, RecordError
 from storm_on_spark.cluster.plan_summary import PlanSummary
 
@@ -288,7 +289,8 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
         >>> decode(LeaderInfo, b'{"format":2}', "/storm/leader-info")
         Traceback (most recent call last):
         ...
-        storm_on_spark.cluster.errors.FormatError: /storm/leader-info: version 2 of LeaderInfo; this release reads 1
+        storm_on_spark.cluster.errors.FormatError: /storm/leader-info: this LeaderInfo has format version 2; this \
+release reads 1: use the release that wrote it
     """
     name = type_.__name__
     if len(data) > MAX_BYTES:
@@ -298,7 +300,7 @@ def decode(type_: type[R], data: bytes, where: str) -> R:
         version = fields.pop("format", None)
         if version != type_.VERSION:
             kind = FormatError if isinstance(version, int) else RecordError
-            raise kind(f"{where}: version {version!r} of {name}; this release reads {type_.VERSION}")
+            raise kind(other_format(f"{where}: this {name}", version, type_.VERSION, "use the release that wrote it"))
         return msgspec.convert(fields, type_)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"{where}: no {name}: {error}") from error

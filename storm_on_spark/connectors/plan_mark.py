@@ -9,6 +9,7 @@ from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.sink import SinkContext, SinkTransaction
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.storage.durable import write_file
 
 _VERSION: Final = 1
@@ -50,7 +51,10 @@ def _last(folder: Path, context: SinkContext) -> SinkTransaction | None:
         with place.open("rb") as file:
             found = json.loads(file.read(_MOST_BYTES))
         if found["version"] != _VERSION:
-            raise SetupError(f"{place} has version {found['version']!r:.20}; this release reads version {_VERSION}")
+            version = f"{found['version']!r:.20}"
+            raise SetupError(
+                other_format(str(place), version, _VERSION, "use the release that wrote it, or a new folder")
+            )
         return SinkTransaction(int(found["micro_batch"]), int(found["plan"]))
     except FileNotFoundError:
         return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.plan.explain.words import listed, of_tasks
 from storm_on_spark.plan.model import EdgeKind, Operator, PlacedPlan, PlannedComponent
 
@@ -78,7 +79,7 @@ def other_version(printed: Mapping[str, Any]) -> str | None:
     """Returns why this release can't read a checkpoint with this fingerprint; None if it can."""
     if (version := printed.get("version")) == VERSION:
         return None
-    return f"the checkpoint's plan has the version {version!r}; this release reads {VERSION}"
+    return other_format("the checkpoint's plan", version, VERSION)
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.grouping import FieldsGrouping, GlobalGrouping, Grouping
 from storm_on_spark.api.streams.stream import GlobalStreamId, StreamSpec
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.multilang import ShellBolt, ShellSpout
 from storm_on_spark.streamparse import finder
@@ -46,7 +47,8 @@ def build_submitted(document: Mapping[str, Any], *, in_process: bool = True) -> 
         Topology(spouts=['words'], bolts=[])
     """
     if document.get("version") != VERSION:
-        raise InvalidTopologyError(f"a topology of version {document.get('version')!r}; {VERSION} is understood here")
+        reason = other_format("the submitted topology", document.get("version"), VERSION, "submit it again")
+        raise InvalidTopologyError(reason)
     builder = TopologyBuilder()
     for name, found in document["components"].items():
         streams = {

@@ -53,6 +53,27 @@ def did_you_mean(name: object, valid: Iterable[str]) -> str:
     return f' Did you mean "{close[0]}"?' if close else ""
 
 
+def other_format(
+    what: str,
+    given: object,
+    expected: int,
+    instead: str = "start the topology with the release that wrote it, or with another checkpoint directory",
+) -> str:
+    """Returns the sentence that refuses a format of another version.
+
+    Args:
+        what: has it, and where it is.
+        given: its version.
+        expected: the one version that this release reads.
+        instead: what to do.
+
+    Example:
+        >>> other_format("job.json", 3, 1, "copy the whole folder again")
+        'job.json has format version 3; this release reads 1: copy the whole folder again'
+    """
+    return f"{what} has format version {given}; this release reads {expected}: {instead}"
+
+
 def short_repr(value: object, limit: int = 80) -> str:
     """Returns `repr(value)`, cut so that a message stays readable; never raises.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.sink import SinkContext
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.connectors.columns import Columns
 from storm_on_spark.connectors.files import checked_folder
 from storm_on_spark.connectors.plan_mark import mark_plan, open_marked
@@ -142,7 +143,10 @@ def stream_types(folder: str | os.PathLike[str]) -> dict[str, str]:
         with place.open("rb") as file:
             note = json.loads(file.read(_MOST_BYTES))
         if note["version"] != _VERSION:
-            raise SetupError(f"{place} has version {note['version']!r:.20}; this release reads version {_VERSION}")
+            version = f"{note['version']!r:.20}"
+            raise SetupError(
+                other_format(str(place), version, _VERSION, "use the release that wrote it, or a new folder")
+            )
         return Columns(note["types"]).types
     except FileNotFoundError:
         raise SetupError(f"{folder} has no stream: a StreamBolt makes it when its topology starts") from None

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from zlib import crc32
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.storage import Folder, as_storage
 
 VERSION = 1
@@ -65,7 +66,7 @@ class BatchFiles:
             raise CheckpointError(f"{path} is not a file of a micro-batch")
         _, version, reserved, count = _HEAD.unpack_from(data)
         if version != VERSION:
-            raise CheckpointError(f"{path} has format version {version}; this release reads {VERSION}")
+            raise CheckpointError(other_format(path, version, VERSION))
         chunks, offset = [], _HEAD.size
         for _ in range(count):
             if offset + _PART.size > len(data):

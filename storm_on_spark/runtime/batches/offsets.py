@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
 VERSION = 2
@@ -52,9 +53,7 @@ class Offset:
             Offset(logs={3: 120}, clock=500, carried=7, epochs={})
         """
         if data.get("version") != VERSION:
-            raise CheckpointError(
-                f"the checkpoint's offsets have format version {data.get('version')}; this release reads {VERSION}"
-            )
+            raise CheckpointError(other_format("the checkpoint's offset", data.get("version"), VERSION))
         logs = {int(task): int(position) for task, position in data["logs"].items()}
         epochs = {int(task): WriterEpoch(*map(int, epoch)) for task, epoch in data["epochs"].items()}
         return cls(logs, int(data["clock"]), int(data["carried"]), epochs)

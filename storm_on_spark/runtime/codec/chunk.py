@@ -42,6 +42,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.codec.arrow_texts import number_texts, spell_texts
 from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, pack_runs, unpack_ids, unpack_marks, unpack_runs
 from storm_on_spark.runtime.tracking.ids import EdgeRange, U64Array
@@ -145,7 +146,7 @@ def read_header(body: bytes | memoryview) -> Header:
         raise CheckpointError(f"a chunk of {len(body)} bytes is shorter than its header of {HEADER_BYTES} bytes")
     header = Header._make(_HEADER.unpack_from(body))
     if header.version != VERSION:
-        raise CheckpointError(f"a chunk has format version {header.version}; this release reads version {VERSION}")
+        raise CheckpointError(other_format("a chunk", header.version, VERSION))
     return header
 
 

@@ -25,6 +25,7 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.task.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
@@ -334,8 +335,7 @@ class SpoutTask:
         version, *saved = pickling.loads(self._snapshot)
         if version != _SNAPSHOT_VERSION:
             raise CheckpointError(
-                f'the snapshot of spout "{self.component}" (task {self.task}) has format version {version}; '
-                f"this release reads {_SNAPSHOT_VERSION}"
+                other_format(f'the snapshot of spout "{self.component}" (task {self.task})', version, _SNAPSHOT_VERSION)
             )
         state: bytes
         state, following, self.settled_batch, (old, low, bits) = saved

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.codec.packing import pack_ids, unpack_ids
 
 _VERSION = 1
@@ -93,7 +94,7 @@ def applied(before: bytes, delta: bytes) -> bytes:
         raise CheckpointError(f"a delta of {len(delta)} bytes is shorter than its header of {_HEAD.size} bytes")
     version, count, added, single, size_before, size, checksum = _HEAD.unpack_from(delta)
     if version != _VERSION:
-        raise CheckpointError(f"a delta has format version {version}; this release reads version {_VERSION}")
+        raise CheckpointError(other_format("the delta of a snapshot", version, _VERSION))
     if size_before != len(before):
         raise CheckpointError(
             f"a delta for a snapshot of {size_before} bytes can't be applied to one of {len(before)} bytes"

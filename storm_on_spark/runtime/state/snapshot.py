@@ -29,6 +29,7 @@ from storm_on_spark.api.task.collector import (
     SpoutOutputCollector,
 )
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import CONSTANT
 
@@ -251,7 +252,7 @@ def read_snapshot(data: bytes) -> Any:
 def _unpacked(data: bytes) -> _Snapshot:
     version, *content = pickling.loads(data)
     if version != _VERSION:
-        raise CheckpointError(f"a snapshot has format version {version}; this release reads version {_VERSION}")
+        raise CheckpointError(other_format("a snapshot", version, _VERSION))
     return _Snapshot(*content)
 
 

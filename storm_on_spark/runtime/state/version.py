@@ -15,6 +15,7 @@ import struct
 from typing import NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 
 _FORMAT = 3
 _VERSION = struct.Struct("<8sIIII")
@@ -64,9 +65,7 @@ class StateVersions(tuple[StateVersion, ...]):
                 f"a record of state versions has {len(record)} bytes, not {_VERSION.size} for each and one before"
             )
         if record[0] != _FORMAT:
-            raise CheckpointError(
-                f"a record of state versions has format version {record[0]}; this release reads version {_FORMAT}"
-            )
+            raise CheckpointError(other_format("a record of state versions", record[0], _FORMAT))
         return cls(StateVersion._make(each) for each in _VERSION.iter_unpack(record[1:]))
 
     def dump(self) -> bytes:

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.tracking.fold import Fold, U8Array, fold
 from storm_on_spark.runtime.tracking.ids import U64Array
 
@@ -197,7 +198,7 @@ class AckerState:
             raise CheckpointError(f"acker state has {len(data)} bytes, less than its header of {_STATE.size}")
         version, clock, count = _STATE.unpack_from(data)
         if version != _STATE_VERSION:
-            raise CheckpointError(f"acker state has format version {version}; this release reads {_STATE_VERSION}")
+            raise CheckpointError(other_format("the state of an acker", version, _STATE_VERSION))
         if len(data) != _STATE.size + 17 * count:
             raise CheckpointError(f"acker state of {count} roots has {len(data)} bytes, not {_STATE.size + 17 * count}")
         view = memoryview(data)[_STATE.size :]

@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.text.lines import lines_of
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.plan.fingerprint import compare, fingerprint
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -218,7 +219,7 @@ def manifest_in(root: Storage) -> Manifest | None:
         data = json.loads(content)
         version = data["version"]
         if version != VERSION:
-            raise CheckpointError(f"{where} has format version {version}; this release reads version {VERSION}")
+            raise CheckpointError(other_format(str(where), version, VERSION))
         return Manifest(data["name"], data["storm_id"], int(data["partitions"]), data["fingerprint"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{where} can't be read: {type(error).__name__}: {error}") from error

@@ -322,7 +322,7 @@ def test_checkpoints_that_do_not_fit_are_refused(local_cluster: LocalCluster, sp
     data = log.read_bytes()
     log.write_bytes(data[:4] + b"\x63\x00" + data[6:])
     assert "spout log" in (refused := refusal("small", small()))
-    assert "has format version 99 at position 0; this release reads" in refused
+    assert "at position 0 has format version 99; this release reads" in refused
     log.write_bytes(data)
     offsets = max(
         (path for path in (checkpoint / "offsets").iterdir() if path.name.isdigit()), key=lambda p: int(p.name)
@@ -331,7 +331,7 @@ def test_checkpoints_that_do_not_fit_are_refused(local_cluster: LocalCluster, sp
     newer = re.sub(r'"version": ?2\b', '"version":99', text)
     assert newer != text
     offsets.write_text(newer)
-    assert "offsets have format version 99; this release reads 2" in refusal("small", small())
+    assert "offset has format version 99; this release reads 2" in refusal("small", small())
     offsets.write_text(text)
 
     orders = puppets.Orders(tmp_path)

@@ -78,7 +78,7 @@ def test_offsets_survive_json_and_are_written_in_one_way(logs: dict[int, int], c
 @pytest.mark.parametrize("version", [0, 1, 3, None, "2"])
 def test_offsets_of_another_version_are_refused_with_a_sentence(version: object) -> None:
     data = {**Offset().to_json(), "version": version}
-    with pytest.raises(CheckpointError, match=f"offsets have format version {version}; this release reads 2"):
+    with pytest.raises(CheckpointError, match=f"offset has format version {version}; this release reads 2"):
         Offset.from_json(data)
 
 

@@ -53,5 +53,5 @@ def test_a_nimbus_imports_nothing() -> None:
 
 
 def test_another_version_is_refused() -> None:
-    with pytest.raises(InvalidTopologyError, match="version 2; 1 is understood"):
+    with pytest.raises(InvalidTopologyError, match="has format version 2; this release reads 1: submit it again"):
         build_submitted(document("a.B", version=2))

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, WriterEpoch
 
 VERSION = 4
@@ -256,7 +257,7 @@ def decode_head(data: bytes, position: int, epoch: WriterEpoch) -> Head:
     magic, version, _, entries, tuples, messages, first, clock, snapshot, size, of_index, of_head = _HEADER.unpack(data)
     # Version 0 is what a page leaves that never reached the disk.
     if magic == _MAGIC and version not in (VERSION, 0):
-        raise VersionError(f"has format version {version} at position {position}; this release reads {VERSION}")
+        raise VersionError(other_format(f"at position {position}", version, VERSION))
     if magic != _MAGIC or crc32(data[:_CHECKED]) != of_head:
         raise RecordError(f"is damaged: there is no record at position {position}")
     index_bytes = entries * _ENTRY.size

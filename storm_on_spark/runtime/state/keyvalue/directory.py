@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.state.keyvalue.hashes import Hashes
 
 PARTS = 64
@@ -81,9 +82,7 @@ class Part:
         try:
             version, size = _HEAD.unpack_from(record)
             if version != _FORMAT:
-                raise CheckpointError(
-                    f"a directory of key-value state has format version {version}; this release reads {_FORMAT}"
-                )
+                raise CheckpointError(other_format("a directory of key-value state", version, _FORMAT))
             lows, buckets, at = [], [], _HEAD.size
             for _ in range(size):
                 low, pages = _BUCKET.unpack_from(record, at)
@@ -117,11 +116,10 @@ class Header:
         Raises:
             CheckpointError: it is of another format version, or damaged.
         """
-        if record[:1] != bytes((_FORMAT,)) or len(record) != _HEADER.size + PARTS * _STAMP.size:
-            raise CheckpointError(
-                f"the header of key-value state has {len(record)} bytes and begins with {record[:1]!r}; this release "
-                f"reads format version {_FORMAT}"
-            )
+        if record and record[0] != _FORMAT:
+            raise CheckpointError(other_format("the header of key-value state", record[0], _FORMAT))
+        if len(record) != _HEADER.size + PARTS * _STAMP.size:
+            raise CheckpointError(f"the header of key-value state is damaged: it has {len(record)} bytes")
         _, keys, slots = _HEADER.unpack_from(record)
         return cls(keys, slots, [stamp for (stamp,) in _STAMP.iter_unpack(record[_HEADER.size :])])
 

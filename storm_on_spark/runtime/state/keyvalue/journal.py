@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.codec.integers import PackedInts, pack_ints, unpack_ints
 from storm_on_spark.runtime.state.keyvalue.store import Store
 from storm_on_spark.runtime.values import pickling
@@ -70,8 +71,10 @@ def unpack(entries: Iterable[bytes]) -> Iterator[tuple[Entry, int]]:
     """
     for data in entries:
         kind = data[:2]
+        if kind[:1] != BASE[:1]:
+            raise CheckpointError(other_format("an entry of key-value state", kind[0] if kind else None, BASE[0]))
         if kind not in (BASE, CHANGES):
-            raise CheckpointError(f"an entry of key-value state begins with {kind!r}; this release reads version 4")
+            raise CheckpointError(f"an entry of key-value state is damaged: it begins with {kind!r}")
         size, keys, values, removed = pickling.loads(memoryview(data)[2:])
         yield Entry(kind, removed, unpack_values(keys, size), unpack_values(values, size)), len(data)
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.state.keyvalue.hashes import Hashes, are_small, hash_of, hashes_of_ints
 from storm_on_spark.runtime.state.keyvalue.rows import GONE, Column, Kind, Rows
 from storm_on_spark.runtime.values import pickling
@@ -98,10 +99,10 @@ class Page:
     __slots__ = ("_at", "_gone", "_hashes", "_keys", "_values", "data", "size")
 
     def __init__(self, data: bytes) -> None:
-        if len(data) < _HEAD.size or data[0] != _FORMAT:
-            raise CheckpointError(
-                f"a page of key-value state begins with {data[:1]!r}; this release reads format version {_FORMAT}"
-            )
+        if len(data) < _HEAD.size:
+            raise CheckpointError(f"a page of key-value state is damaged: it has {len(data)} bytes")
+        if data[0] != _FORMAT:
+            raise CheckpointError(other_format("a page of key-value state", data[0], _FORMAT))
         _, key_kind, value_kind, flags, self.size = _HEAD.unpack_from(data)
         self.data = data
         self._at = _HEAD.size

@@ -323,7 +323,7 @@ def test_manifests_that_are_refused(tmp_path: Path, artifacts: Path, change: dic
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("topology.json", b"{}", "topology.json: version None of TopologyFile"),
+        ("topology.json", b"{}", "topology.json: this TopologyFile has format version None"),
         ("topology.json", b"[]", "no TopologyFile"),
         ("topology.json", entry("../words.py"), "entry '../words.py' is not in it"),
         ("topology.json", entry("/etc/x.py"), "entry '/etc/x.py' is not in it"),

@@ -444,7 +444,8 @@ def test_a_beat_has_room_for_few_metrics_only(tmp_path: Path) -> None:
 
 
 def test_a_topology_that_cant_be_read_is_named_where_topologies_are_listed() -> None:
-    unreadable = {"storms": {"later-9-9": Unreadable("version 2 of StormBase; this release reads 1", foreign=True)}}
+    reason = "this StormBase has format version 2; this release reads 1"
+    unreadable = {"storms": {"later-9-9": Unreadable(reason, foreign=True)}}
     page = as_json(storm_ui.topology_summary(picture(unreadable=unreadable)))
     assert [row["id"] for row in page["topologies"]] == [ID]
-    assert page["unreadable"] == {"later-9-9": "version 2 of StormBase; this release reads 1"}
+    assert page["unreadable"] == {"later-9-9": reason}

@@ -286,7 +286,7 @@ def test_a_record_of_versions_of_another_size_is_refused(size: int) -> None:
 
 
 def test_a_record_of_versions_of_another_format_is_refused() -> None:
-    with pytest.raises(CheckpointError, match="format version 7; this release reads version 3"):
+    with pytest.raises(CheckpointError, match="format version 7; this release reads 3"):
         StateVersions.load(b"\x07" + bytes(24))
 
 

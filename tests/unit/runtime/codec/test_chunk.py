@@ -265,7 +265,7 @@ def test_a_flag_can_be_cleared() -> None:
 
 def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     body = chunk.encode_clock(1, True, target=1)
-    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads version 8"):
+    with pytest.raises(CheckpointError, match="a chunk has format version 9; this release reads 8"):
         chunk.read_header(b"\x09" + body[1:])
 
 

@@ -507,7 +507,7 @@ def test_another_version_is_refused_with_a_sentence(version: int, tmp_path: Path
     _, last, path = written(tmp_path)
     data = path.read_bytes()
     path.write_bytes(data[:4] + struct.pack("<H", version) + data[6:])
-    expected = f"spout log .* has format version {version} at position 0; this release reads 4"
+    expected = f"spout log .* at position 0 has format version {version}; this release reads 4"
     for planned in (Mark(), last.mark):
         with pytest.raises(CheckpointError, match=expected):
             SpoutLog(tmp_path, planned=planned)

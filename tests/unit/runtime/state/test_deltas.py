@@ -130,7 +130,7 @@ def test_another_snapshot_or_version_is_refused() -> None:
             f"a delta for a snapshot of {len(BEFORE)} bytes can't be applied to one of {len(BEFORE) - 1} bytes",
         ),
         (b"?" + BEFORE[1:], delta, "of another snapshot"),
-        (BEFORE, b"\x09" + delta[1:], "format version 9; this release reads version 1"),
+        (BEFORE, b"\x09" + delta[1:], "format version 9; this release reads 1"),
         (BEFORE, b"", "shorter than its header"),
         (BEFORE, delta[:50], "cut short"),
     ]:

@@ -607,8 +607,8 @@ def test_pages_can_only_be_read_while_the_bolt_executes() -> None:
 @pytest.mark.parametrize(
     ("name", "index", "record", "message"),
     [
-        ("entries", 0, b"\x02Cwhatever", "this release reads version 4"),
-        ("header", 0, b"\x09" + bytes(20), "this release reads format version 1"),
+        ("entries", 0, b"\x02Cwhatever", "has format version 2; this release reads 4"),
+        ("header", 0, b"\x09" + bytes(20), "has format version 9; this release reads 1"),
         ("directory", None, b"\x09\0\0\0\0", "has format version 9; this release reads 1"),
         ("directory", None, None, "part .* of the directory of key-value state is missing"),
         ("pages", None, None, "page .* of key-value state has nothing"),

@@ -95,8 +95,8 @@ def test_of_keys_with_one_hash_each_keeps_its_newest_value() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\x01" + bytes(7), "this release reads format version 2"),
-        (b"\x03" + bytes(7), "this release reads format version 2"),
+        (b"\x01" + bytes(7), "has format version 1; this release reads 2"),
+        (b"\x03" + bytes(7), "has format version 3; this release reads 2"),
         (struct.pack("<BBBBI", 2, 3, 1, 2, 1), "no hashes for keys of kind 3"),
         (struct.pack("<BBBBIQQ", 2, 1, 1, 2, 1, 3, 0), "integers of 3 bytes"),
         (struct.pack("<BBBBIQQ", 2, 1, 1, 2, 9, 8, 0), "has 24 bytes, not 96"),

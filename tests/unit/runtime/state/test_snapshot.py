@@ -377,7 +377,7 @@ def test_equal_bytes_while_nothing_changes() -> None:
 def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     bolt, snapshots = prepared(Plain)
     data = pickling.dumps((7, {"count": 1}, []))
-    with pytest.raises(CheckpointError, match="a snapshot has format version 7; this release reads version 1"):
+    with pytest.raises(CheckpointError, match="a snapshot has format version 7; this release reads 1"):
         snapshots.restore(data)
     with pytest.raises(CheckpointError, match="format version 7"):
         read_snapshot(data)

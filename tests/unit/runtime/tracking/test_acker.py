@@ -388,7 +388,7 @@ def test_an_unknown_version_is_refused_with_a_sentence() -> None:
     state = AckerState()
     state.apply([contribution((1, 5, INIT))], 0)
     data = state.dump(0)
-    with pytest.raises(CheckpointError, match=r"acker state has format version 9; this release reads 2"):
+    with pytest.raises(CheckpointError, match=r"the state of an acker has format version 9; this release reads 2"):
         AckerState.load(struct.pack("<B", 9) + data[1:], timeout_ms=1)
 
 
