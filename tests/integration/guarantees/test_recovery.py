@@ -289,7 +289,7 @@ def test_checkpoints_that_do_not_fit_are_refused(local_cluster: LocalCluster, sp
             local_cluster.submit_topology(name, {**conf, "topology.checkpoint.dir": str(where), **more}, topology)
         message = str(caught.value)
         assert "\n" not in message
-        assert str(where) in message or "the checkpoint's offsets" in message
+        assert str(where) in message or "the checkpoint's offset" in message
         return message
 
     assert "belongs to topology 'small', not to 'other'" in refusal("other", small())

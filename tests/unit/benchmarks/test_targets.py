@@ -79,11 +79,6 @@ def test_the_last_soak_is_judged_too() -> None:
     assert [verdict.met for verdict in judge({}, 3, soak)[-4:]] == [True, False, True, True]
 
 
-def test_a_soak_of_an_earlier_release_lacks_figures() -> None:
-    soak = {"hours": 1.0, "ratios": {"memory_mb": 1.02}}
-    assert [verdict.met for verdict in judge({}, 3, soak)[-4:]] == [True, None, None, None]
-
-
 def test_every_target_names_cases_that_there_are() -> None:
     """Else the row would say for ever that it was not run."""
     for verdict in judge({}, 1, None)[: len(TARGETS)]:
