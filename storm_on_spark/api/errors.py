@@ -132,7 +132,7 @@ class ComponentError(StormError, RuntimeError):
 
 
 class CheckpointError(StormError, RuntimeError):
-    """The checkpoint can't be used: damaged, of a later version, or of another topology."""
+    """The checkpoint can't be used: damaged, of another version, or of another topology."""
 
 
 class SetupError(StormError, RuntimeError):

@@ -136,7 +136,7 @@ def stream_types(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Returns the fields and types of the stream in a folder.
 
     Raises:
-        SetupError: there is none, or it was written by a later release.
+        SetupError: there is none, or another release wrote it.
     """
     place = Path(folder) / _SCHEMA
     try:
