@@ -83,10 +83,8 @@ def when(error: Mapping[str, Any]) -> str:
     Args:
         error: as REST gives it.
     """
-    # A Nimbus of an earlier release tells each error.
-    first = error.get("firstTime", error["errorTime"])
-    restarted = ", before the last restart" if error.get("beforeRestart") else ""
-    return f"{occurred(error.get('count', 1), first, error['errorTime'])}{restarted}"
+    restarted = ", before the last restart" if error["beforeRestart"] else ""
+    return f"{occurred(error['count'], error['firstTime'], error['errorTime'])}{restarted}"
 
 
 def print_error(console: Console, head: str, message: str, given: str, trace: str) -> None:

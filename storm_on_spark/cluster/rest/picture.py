@@ -20,7 +20,7 @@ from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 
 
 class ErrorCounts(msgspec.Struct, frozen=True):
-    """An error in a beat, or several equal ones; drivers of earlier releases tell each."""
+    """An error in a beat, or several equal ones."""
 
     component: str
     task: int
