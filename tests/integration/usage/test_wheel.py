@@ -26,15 +26,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
     package = ROOT / "storm_on_spark"
-    source = {
-        str(path.relative_to(ROOT)) for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts
-    }
-    source |= {f"storm_on_spark/examples/{path.name}" for path in (ROOT / "jobs").glob("*.py")}
+    source = {str(path.relative_to(ROOT)) for path in package.rglob("*") if _is_source(path)}
+    jobs, conf = ROOT / "jobs", ROOT / "conf"
+    source |= {f"storm_on_spark/examples/{path.relative_to(jobs)}" for path in jobs.rglob("*.*") if _is_source(path)}
+    source |= {f"storm_on_spark/examples/conf/{path.name}" for path in conf.glob("*.yaml")}
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == source
     assert "storm_on_spark/py.typed" in packed
     names = {name.rpartition("/")[2] for name in zipfile.ZipFile(wheel).namelist()}
     assert {"LICENSE", "NOTICE", "entry_points.txt"} <= names
+
+
+def _is_source(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts
 
 
 def test_an_installed_wheel_makes_a_project_tests_it_and_runs_it(wheel: Path, tmp_path: Path) -> None:
