@@ -107,6 +107,8 @@ class Command:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
+                # Below `nohup` it is ignored, as it should be.
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
             )
 
     def hears(self) -> bool:

@@ -67,6 +67,7 @@ def test_status_errors_list_and_results_show_data_as_it_is() -> None:
         "bolts": [bolt],
     }
     error = {"errorTime": 1, "task": 1, "errorHost": EVIL, "errorPort": 1, "error": EVIL, "trace": EVIL}
+    error |= {"input": EVIL, "count": 2, "firstTime": 0, "beforeRestart": True}
     row = {"name": "n", "status": "A", "driverStatus": "d", "workersTotal": 1, "uptime": "", "tasksTotal": 1}
     row |= {"executorsTotal": 1, "replicationCount": 1, "owner": "o", "schedulerInfo": EVIL}
     for show in (
