@@ -81,10 +81,11 @@ def when(error: Mapping[str, Any]) -> str:
     """Returns how often and when equal errors happened, and whether the driver was started since.
 
     Args:
-        error: as REST gives it.
+        error: as REST gives it; Storm's own REST has neither number nor first time.
     """
-    restarted = ", before the last restart" if error["beforeRestart"] else ""
-    return f"{occurred(error['count'], error['firstTime'], error['errorTime'])}{restarted}"
+    first = error.get("firstTime", error["errorTime"])
+    restarted = ", before the last restart" if error.get("beforeRestart") else ""
+    return f"{occurred(error.get('count', 1), first, error['errorTime'])}{restarted}"
 
 
 def print_error(console: Console, head: str, message: str, given: str, trace: str) -> None:

@@ -306,3 +306,7 @@ def test_status_and_errors_say_what_was_executed_how_often_and_when() -> None:
         f"    {error['error']}",
         "    input: ('a', 1)",
     ]
+    for name in ("input", "count", "firstTime", "beforeRestart"):
+        del error[name]
+    errors_command.show(console, {"count": [error]})
+    assert written(console).splitlines()[3] == "2026-11-27 12:01:00  count, task 4, on h:6700", "as Storm's REST has it"
