@@ -66,7 +66,7 @@ def command(
         from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
         from storm_on_spark.xd.tree.session import XdSettings
 
-        # Who runs it looks for what the streams log.
+        # Messages below a warning would hide what the streams log.
         log_to_stderr(debug, logging.WARNING)
         conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
         keys = XdSettings.of(conf)

@@ -332,7 +332,7 @@ class LimitedProtocol(H11Protocol):
         self.abort()
 
     def _note(self, received: int) -> None:
-        """Notes what a connection does now that so many bytes have come."""
+        """Updates the phase of the connection after bytes were received."""
         places, now = self._connections.places, self.loop.time()
         # None before the first request, whatever uvicorn declares.
         cycle: RequestResponseCycle | None = self.cycle

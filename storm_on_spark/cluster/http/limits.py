@@ -80,7 +80,7 @@ class ConnectionLimits:
         return True
 
     def body(self, connection: int, received: int, now: float) -> None:
-        """Notes that so many bytes came of a request whose body has not come whole."""
+        """Notes how many bytes of a request have been received while its body is incomplete."""
         place = self._places.get(connection)
         if place is None:
             return
@@ -109,7 +109,7 @@ class ConnectionLimits:
     def deadline(self, connection: int) -> float | None:
         """Returns when a connection is to be closed if nothing happens; None in a body, while busy, or not here.
 
-        Who reads a body knows how long it may take.
+        The reader of a body has a time limit of its own.
         """
         place = self._places.get(connection)
         if place is None or place.phase in ("body", "busy"):

@@ -67,6 +67,8 @@ def handled() -> tuple[signal.Signals, ...]:
 
 def put_back(handlers: Mapping[signal.Signals, Any] | Mapping[int, Any]) -> None:
     """Installs handlers again that others have replaced for a while; what came meanwhile was for those."""
+    if not handlers:
+        return  # on another thread than the main one there are never any
     all_heard()
     for number, handler in handlers.items():
         signal.signal(number, handler)

@@ -73,7 +73,7 @@ def begin(
 
 
 def in_topics_that_are(kept: Mapping[int, Kept], ids: Mapping[str, str], name: str) -> dict[int, Kept]:
-    """Returns what is kept without positions in topics that were deleted and made again since: they begin anew.
+    """Returns what is kept, without positions in topics that were created again: these are read from the start.
 
     Args:
         kept: sequence -> what an instance kept last.
