@@ -289,14 +289,3 @@ def test_what_a_killed_run_leaves_goes_at_the_next_start(start: Callable[..., Ru
     code, _, err = start("--seconds", "1").finish()
     assert code == 0, err
     assert not left[0].exists()
-
-
-def test_a_folder_of_something_else_is_not_used_as_a_checkpoint(start: Callable[..., Run], tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "me.png").write_bytes(b"png")
-    for options in ((), ("--reset-checkpoint",)):
-        code, _, err = start("--checkpoint", tmp_path / "photos", *options).finish()
-        assert code == 2, err
-        assert "photos" in err
-        assert "me.png" in err
-        assert [path.name for path in (tmp_path / "photos").iterdir()] == ["me.png"]

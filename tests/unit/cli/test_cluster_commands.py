@@ -95,29 +95,6 @@ def test_without_a_cluster_one_sentence_says_what_to_do(nobody: str, command: tu
     assert json.loads(done.stdout) == {"error": sentence}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("rebalance", "words", "-e", "split"), "--executors takes COMPONENT=N, such as split=4, not 'split'"),
-        (("rebalance", "words", "-e", "split=0"), "not 'split=0'"),
-        (("kill", "words", "-w", "-1"), "'-1' is not a number of seconds of at least 0"),
-        (("kill",), "Missing argument 'NAME'"),
-        (("logs", "words", "-n", "-5"), "'-5' is not a number of lines from 0 to 100000"),
-        (("list", "-c", "nimbus.seeds"), "-c takes KEY=VALUE"),
-        (("list", "-c", "nimbus.seeds=3"), "nimbus.seeds must be"),
-        (("list", "-c", "nimbus.seed=a"), 'Did you mean "nimbus.seeds"?'),
-        (("nimbus", "-c", "nimbus.thrift.port=0"), "nimbus.thrift.port must be"),
-        (("supervisor", "-c", "supervisor.slots.ports=[1, 1]"), "supervisor.slots.ports must be"),
-        (("dev", "-c", "storm.zookeper.port=1"), "Did you mean"),
-        (("dev-zookeeper", "--port", "70000"), "'70000' is not a port from 0 to 65535"),
-    ],
-)
-def test_bad_usage_is_said_and_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
-    done = invoke(*arguments)
-    assert done.exit_code == 2, done.output
-    assert message in done.stderr
-
-
 def test_what_is_named_counts_before_what_runs_here(tmp_path: Path) -> None:
     held = DevFile.take()
     held.write(RECORD)

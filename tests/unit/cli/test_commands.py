@@ -45,11 +45,6 @@ def test_no_help_of_a_group_cuts_a_sentence_off(monkeypatch: pytest.MonkeyPatch)
             waiting += [(*words, name) for name in command.commands]
 
 
-@pytest.mark.parametrize("arguments", [("nonsense",), ("run",), ("run", "x.py", "--seconds", "0"), ("new",)])
-def test_bad_usage_exits_with_2(arguments: tuple[str, ...]) -> None:
-    assert invoke(*arguments).exit_code == 2
-
-
 @pytest.mark.parametrize("command", ["run", "explain", "validate"])
 @pytest.mark.parametrize(
     ("code", "options", "message"),
@@ -98,20 +93,6 @@ def test_run_with_json_prints_one_document_for_what_cannot_run(module: Write) ->
     assert "not a Topology" in document["error"]
     assert document["emitted"] == 0
     assert document["components"] == {}
-
-
-def test_reset_checkpoint_needs_a_checkpoint(module: Write) -> None:
-    done = invoke("run", module("topology = make()"), "--reset-checkpoint")
-    assert done.exit_code == 2
-    assert "--reset-checkpoint needs --checkpoint DIR" in done.stderr
-
-
-def test_reset_checkpoint_leaves_a_folder_of_something_else_alone(module: Write, tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "me.png").write_bytes(b"png")
-    done = invoke("run", module("topology = make()"), "--reset-checkpoint", "--checkpoint", tmp_path / "photos")
-    assert done.exit_code == 2
-    assert (tmp_path / "photos" / "me.png").exists()
 
 
 def test_validate(module: Write) -> None:
@@ -210,33 +191,6 @@ def test_config_says_why_a_key_of_a_mechanism_that_is_not_here_does_nothing() ->
     ]
     (line,) = invoke("config", "--set", "-c", "worker.childopts=-Xmx1g").stdout.splitlines()
     assert line.startswith('worker.childopts\t"-Xmx1g"')
-
-
-def test_new_makes_a_project_that_is_valid(tmp_path: Path, module: Write) -> None:
-    done = invoke("new", tmp_path / "my words")
-    assert done.exit_code == 0, done.output
-    assert {path.name for path in (tmp_path / "my words").iterdir()} == {
-        ".gitignore",
-        "README.md",
-        "conf.yaml",
-        "explore.ipynb",
-        "requirements.txt",
-        "test_topology.py",
-        "topology.py",
-    }
-    made = tmp_path / "my words" / "topology.py"
-    assert invoke("validate", made, "--conf", tmp_path / "my words" / "conf.yaml").exit_code == 0
-
-
-@pytest.mark.parametrize("existing", ["file", "folder/file"])
-def test_new_overwrites_nothing(tmp_path: Path, existing: str) -> None:
-    target = tmp_path / existing
-    target.parent.mkdir(exist_ok=True)
-    target.write_text("mine")
-    done = invoke("new", tmp_path / existing.split("/")[0])
-    assert done.exit_code == 2
-    assert "not empty" in done.stderr
-    assert target.read_text() == "mine"
 
 
 @pytest.mark.parametrize("command", [("run",), ("explain", "--spark")])

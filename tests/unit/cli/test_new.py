@@ -35,6 +35,9 @@ def test_the_commands_that_it_prints_can_be_pasted(
     assert install[:3] == ["pip", "install", "-r"]
     assert Path(install[3]).resolve() == tmp_path / name / "requirements.txt"
     assert Path(tests[1]).resolve() == tmp_path / name
+    made = sorted(path.name for path in (tmp_path / name).iterdir())
+    assert made[:4] == [".gitignore", "README.md", "conf.yaml", "explore.ipynb"]
+    assert made[4:] == ["requirements.txt", "test_topology.py", "topology.py"]
     # What was pasted is a file to the command line, too.
     assert invoke("validate", run[2]).exit_code == 0
 
