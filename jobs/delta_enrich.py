@@ -31,8 +31,7 @@ from storm_on_spark import (
     TopologyContext,
     Tuple,
 )
-from storm_on_spark.connectors.delta import DeltaBolt
-from storm_on_spark.connectors.enrich import EnrichBolt
+from storm_on_spark.connectors.delta import DeltaBolt, EnrichBolt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -49,7 +49,7 @@ write_deltalake(f"{folder}/users", pa.table({"id": [0, 1, 2], "country": ["FR", 
 
 from storm_on_spark import Fields, TopologyBuilder, compile_topology
 from storm_on_spark.connectors.delta import DeltaBolt
-from storm_on_spark.connectors.enrich import EnrichBolt
+from storm_on_spark.connectors.delta import EnrichBolt
 from storm_on_spark.connectors.frames import MemoryBolt
 from storm_on_spark.testing import ListSpout
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.api.text.printable import printable
-from storm_on_spark.connectors.tables import TableBolt
+from storm_on_spark.connectors.sinks.tables import TableBolt
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -126,7 +126,7 @@ class CompiledTopology:
 
         Example:
             >>> from storm_on_spark import TopologyBuilder
-            >>> from storm_on_spark.connectors.rate import RateSpout
+            >>> from storm_on_spark.connectors.sources import RateSpout
             >>> builder = TopologyBuilder()
             >>> _ = builder.set_spout("numbers", RateSpout(100))
             >>> topology = builder.create_topology()

@@ -24,7 +24,7 @@ from lab.benchmarks.workloads.topics import LIVE_PARTITIONS, MESSAGES, TOPIC, ma
 from lab.benchmarks.workloads.topologies import PIPELINES
 from lab.load.delta_log import commits
 from storm_on_spark import Config, compile_topology
-from storm_on_spark.connectors import delta_spout
+from storm_on_spark.connectors.delta import spout as delta_spout
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.options import POLLING
 from storm_on_spark.connectors.kafka.topics import create

@@ -16,7 +16,7 @@ from storm_on_spark.cli.shared.errors import FAILED, reporting_errors
 from storm_on_spark.cli.shared.options import debug
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.terminal import console
-from storm_on_spark.connectors.delta_spout import JARS as DELTA
+from storm_on_spark.connectors.delta.spout import JARS as DELTA
 from storm_on_spark.connectors.kafka.jars import JARS, SOURCE
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.java import require_java

@@ -29,7 +29,7 @@ from storm_on_spark.connectors.kafka.records import (
 from storm_on_spark.connectors.kafka.writing.making import FieldNameBasedTupleToKafkaMapper, FieldNameTopicSelector
 from storm_on_spark.connectors.kafka.writing.plain import PlainKafkaBolt
 from storm_on_spark.connectors.kafka.writing.sink import KafkaBolt
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.sources.retry import RetryBackoff
 
 __all__ = [
     "DEAD_LETTER_FIELDS",

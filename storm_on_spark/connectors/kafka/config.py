@@ -13,7 +13,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.connectors.kafka.names import StormNames
 from storm_on_spark.connectors.kafka.records import DefaultRecordTranslator, RecordTranslator, as_text
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.sources.retry import RetryBackoff
 
 DEAD_LETTER_FIELDS: Final = Fields(
     "topic", "partition", "offset", "key", "value", "timestamp", "headers", "reason", "failures"

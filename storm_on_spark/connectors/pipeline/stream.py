@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.api.text.wording import other_format
-from storm_on_spark.connectors.columns import Columns
-from storm_on_spark.connectors.files import checked_folder
-from storm_on_spark.connectors.plan_mark import mark_plan, open_marked
-from storm_on_spark.connectors.tables import TableBolt
+from storm_on_spark.connectors.sinks.columns import Columns
+from storm_on_spark.connectors.sinks.folders import checked_folder
+from storm_on_spark.connectors.sinks.plan_mark import mark_plan, open_marked
+from storm_on_spark.connectors.sinks.tables import TableBolt
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from storm_on_spark import BaseBasicBolt, FailedException, TopologyBuilder
-from storm_on_spark.connectors.delta_spout import DeltaSpout
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.delta import DeltaSpout
+from storm_on_spark.connectors.sources import RetryBackoff
 from storm_on_spark.testing import running_topology
 
 

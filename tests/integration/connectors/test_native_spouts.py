@@ -10,8 +10,8 @@ from processes import killed, script, wait_for
 from topologies import held, reading
 
 from storm_on_spark import LocalCluster, TopologyBuilder
-from storm_on_spark.connectors.file_spout import FileSpout
-from storm_on_spark.connectors.rate import RateSpout
+from storm_on_spark.connectors.files import FileSpout
+from storm_on_spark.connectors.sources import RateSpout
 from storm_on_spark.testing import running_topology
 
 FILES, PER_FILE = 4, 100

@@ -16,11 +16,11 @@ from processes import kill_group, killed, script, wait_for
 from topologies import delta_counts
 
 from storm_on_spark import BatchBolt, Fields, LocalCluster, TopologyBuilder, TopologyFailedError
-from storm_on_spark.connectors.columns import Columns
 from storm_on_spark.connectors.delta import DeltaBolt
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.connectors.frames import ConsoleBolt, ForeachBatchBolt, MemoryBolt
 from storm_on_spark.connectors.jdbc import JdbcBolt
+from storm_on_spark.connectors.sinks import Columns
 from storm_on_spark.testing import ListSpout, run_topology
 
 

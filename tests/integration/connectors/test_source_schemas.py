@@ -13,8 +13,8 @@ from deltalake import write_deltalake
 
 from storm_on_spark import BaseBasicBolt, TopologyBuilder, compile_topology
 from storm_on_spark.api.component import NativeSpout
-from storm_on_spark.connectors.delta_spout import DeltaSpout
-from storm_on_spark.connectors.file_spout import FileSpout
+from storm_on_spark.connectors.delta import DeltaSpout
+from storm_on_spark.connectors.files import FileSpout
 from storm_on_spark.testing import running_topology
 
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from storm_on_spark import Fields, TopologyBuilder
-from storm_on_spark.connectors.file_spout import FileSpout
+from storm_on_spark.connectors.files import FileSpout
 from storm_on_spark.spark.query.null_lists import restored, without_nulls
 from storm_on_spark.testing import running_topology
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from storm_on_spark import BaseBasicBolt, FailedException, Fields, LocalCluster, Topology, TopologyBuilder
 from storm_on_spark.connectors.pipeline import DataFrameSpout, StreamBolt
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.sources import RetryBackoff
 
 SCHEMA = "user STRING, kind STRING, n BIGINT, price DECIMAL(10,2), tags ARRAY<STRING>, at TIMESTAMP"
 TYPES = {

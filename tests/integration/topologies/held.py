@@ -7,9 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from storm_on_spark import BaseBasicBolt, FailedException, Topology, TopologyBuilder
-from storm_on_spark.connectors.file_spout import FileSpout
-from storm_on_spark.connectors.rate import RateSpout
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.files import FileSpout
+from storm_on_spark.connectors.sources import RateSpout, RetryBackoff
 
 RETRY = RetryBackoff(initial_delay_ms=50, delay_period_ms=50, max_delay_ms=200)
 PENDING = 150

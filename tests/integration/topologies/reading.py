@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 from storm_on_spark import BaseBasicBolt, FailedException, Fields, LocalCluster, Topology, TopologyBuilder
-from storm_on_spark.connectors.file_spout import FileSpout
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.files import FileSpout
+from storm_on_spark.connectors.sources import RetryBackoff
 
 DIE_AT = 200
 RETRY = RetryBackoff(initial_delay_ms=1, delay_period_ms=1, max_retries=1)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark import ConfigError, SetupError, SinkContext
-from storm_on_spark.connectors.dead_letters import DeadLetters, Refused, refused_rows
+from storm_on_spark.connectors.sinks.dead_letters import DeadLetters, Refused, refused_rows
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.booleans()), max_size=40)
 

@@ -13,11 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark import ConfigError, SetupError, SinkContext
-from storm_on_spark.connectors import delta
-from storm_on_spark.connectors.columns import Columns
-from storm_on_spark.connectors.dead_letters import RefusedRowError
 from storm_on_spark.connectors.delta import DeltaBolt, DeltaBoltError
-from storm_on_spark.connectors.tables import last_by
+from storm_on_spark.connectors.delta import bolt as delta
+from storm_on_spark.connectors.sinks import Columns, RefusedRowError
+from storm_on_spark.connectors.sinks.tables import last_by
 from storm_on_spark.runtime.values import pickling
 
 COLUMNS = {"word": "string", "count": "long"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.connectors.dividing import divided
+from storm_on_spark.connectors.sinks.dividing import divided
 
 BATCHES = st.integers(0, 300).flatmap(
     lambda count: st.tuples(st.just(range(count)), st.frozensets(st.integers(0, max(0, count - 1)), max_size=20))

@@ -9,8 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from storm_on_spark import ConfigError
-from storm_on_spark.connectors import enrich
-from storm_on_spark.connectors.enrich import EnrichBolt
+from storm_on_spark.connectors.delta import EnrichBolt, enrich
 from storm_on_spark.testing import BoltTester, make_tick_tuple, make_tuple
 
 USERS = pa.table({"id": [1, 2, None], "country": ["FR", None, "nowhere"], "age": [30, 40, 0]})

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from storm_on_spark import ConfigError, SinkContext
-from storm_on_spark.connectors.columns import Columns
 from storm_on_spark.connectors.frames import ConsoleBolt, ForeachBatchBolt, MemoryBolt
+from storm_on_spark.connectors.sinks import Columns
 from storm_on_spark.testing import BoltTester, make_tick_tuple, make_tuple
 
 COLUMNS = {"word": "string", "count": "long"}

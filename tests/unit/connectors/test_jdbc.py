@@ -11,9 +11,8 @@ from functools import partial
 import pytest
 
 from storm_on_spark import ConfigError, SetupError, SinkContext
-from storm_on_spark.connectors.columns import Columns
-from storm_on_spark.connectors.dead_letters import RefusedRowError
 from storm_on_spark.connectors.jdbc import JdbcBolt
+from storm_on_spark.connectors.sinks import Columns, RefusedRowError
 
 COLUMNS = {"word": "string", "count": "long"}
 

@@ -26,7 +26,7 @@ from storm_on_spark.connectors.kafka import (
     as_bytes,
 )
 from storm_on_spark.connectors.kafka.options import kafka_properties, source_options
-from storm_on_spark.connectors.native import SparkSourceSpout
+from storm_on_spark.connectors.sources import SparkSourceSpout
 
 
 @pytest.fixture(autouse=True)

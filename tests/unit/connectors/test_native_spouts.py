@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark import ConfigError, Fields, InvalidTopologyError, TopologyBuilder
-from storm_on_spark.connectors.delta_spout import DeltaSpout
-from storm_on_spark.connectors.file_spout import FileSpout
-from storm_on_spark.connectors.native import SourceError, SparkSourceSpout
-from storm_on_spark.connectors.rate import RateSpout
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.delta import DeltaSpout
+from storm_on_spark.connectors.files import FileSpout
+from storm_on_spark.connectors.sources import RateSpout, RetryBackoff, SourceError, SparkSourceSpout
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.fingerprint import compare, fingerprint
 from storm_on_spark.runtime.in_process import InProcessTopology

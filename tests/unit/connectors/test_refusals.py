@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from storm_on_spark.connectors.refusals import commits_by_itself, refuses
+from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, refuses
 
 ANSWERS = {True: lambda: True, False: lambda: False}
 

@@ -13,9 +13,9 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.dividing import divided
 from storm_on_spark.connectors.kafka.clients import connected, kafka_python
 from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, OutRecord, RecordMaking
+from storm_on_spark.connectors.sinks.dividing import divided
 
 _log = logging.getLogger(__name__)
 

@@ -14,14 +14,14 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.dead_letters import DeadLetters, Refused
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.options import kafka_properties
 from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, OutRecord, RecordMaking
 from storm_on_spark.connectors.kafka.writing.singly import is_refusal, refused_records
 from storm_on_spark.connectors.kafka.writing.trial import refusal
-from storm_on_spark.connectors.tables import from_bytes, to_bytes
+from storm_on_spark.connectors.sinks.dead_letters import DeadLetters, Refused
+from storm_on_spark.connectors.sinks.tables import from_bytes, to_bytes
 from storm_on_spark.spark.session.jars import use
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from storm_on_spark.api.task.collector import OutputCollector, SpoutOutputCollec
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.columns import Columns
-from storm_on_spark.connectors.delta import checked_location
-from storm_on_spark.connectors.delta_trial import refuses
+from storm_on_spark.connectors.delta.bolt import checked_location
+from storm_on_spark.connectors.delta.trial import refuses
+from storm_on_spark.connectors.sinks import Columns
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.messages import written
 from storm_on_spark.xd.modules.outside.rows import Rows

@@ -15,7 +15,7 @@ from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.cluster.security.tokens import read_secret_file
-from storm_on_spark.connectors.refusals import commits_by_itself, refuses
+from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, refuses
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.messages import written
 from storm_on_spark.xd.modules.outside.rows import Rows

@@ -8,7 +8,7 @@ from typing import Any, Final
 from storm_on_spark.api.errors import SetupError, TupleError
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.dividing import divided
+from storm_on_spark.connectors.sinks.dividing import divided
 
 _MOST_REPORTED: Final = 20
 """Rows of one micro-batch that are refused and reported one by one."""

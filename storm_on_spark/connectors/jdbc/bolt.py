@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError, StormError
 from storm_on_spark.api.sink import SinkContext, SinkTransaction
-from storm_on_spark.connectors.columns import single_valued
-from storm_on_spark.connectors.dead_letters import DeadLetters, Refused, one_line, refused_rows
-from storm_on_spark.connectors.refusals import commits_by_itself, errors_of, refuses
-from storm_on_spark.connectors.tables import TableBolt, last_by, rows_at
+from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, errors_of, refuses
+from storm_on_spark.connectors.sinks.columns import single_valued
+from storm_on_spark.connectors.sinks.dead_letters import DeadLetters, Refused, error_line, refused_rows
+from storm_on_spark.connectors.sinks.tables import TableBolt, last_by, rows_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,7 +173,7 @@ class JdbcBolt(TableBolt):
                 return found
 
             found = refused_rows(table, self._keys, put, nulls_differ=True)
-            rows = (Refused(rows_at(table, [number]).to_pylist()[0], one_line(error)) for number, error in found)
+            rows = (Refused(rows_at(table, [number]).to_pylist()[0], error_line(error)) for number, error in found)
             kept = self._dead_letters.keep(rows, context)
         self._dead_letters.finish(context, kept=kept)
 

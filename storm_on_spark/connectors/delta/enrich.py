@@ -16,7 +16,7 @@ from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.delta import checked_location
+from storm_on_spark.connectors.delta.bolt import checked_location
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from storm_on_spark.api.errors import SetupError, StormError
 from storm_on_spark.api.sink import SinkContext
-from storm_on_spark.connectors.dividing import divided
-from storm_on_spark.connectors.files import checked_folder
-from storm_on_spark.connectors.tables import last_numbers, rows_at
+from storm_on_spark.connectors.sinks.dividing import divided
+from storm_on_spark.connectors.sinks.folders import checked_folder
+from storm_on_spark.connectors.sinks.tables import last_numbers, rows_at
 from storm_on_spark.runtime.storage.durable import write_file
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def refused_rows(
         left = [number for number in left if number not in refused]
 
 
-def one_line(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """Returns an error's class and its first line."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"

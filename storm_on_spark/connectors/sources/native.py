@@ -17,7 +17,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
-from storm_on_spark.connectors.retry import RetryBackoff
+from storm_on_spark.connectors.sources.retry import RetryBackoff
 
 if TYPE_CHECKING:
     import pyarrow as pa

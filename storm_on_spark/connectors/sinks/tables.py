@@ -12,7 +12,7 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.columns import Columns, declared_columns
+from storm_on_spark.connectors.sinks.columns import Columns, declared_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

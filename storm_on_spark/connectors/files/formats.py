@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, get_args
 
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.connectors.columns import Columns
+from storm_on_spark.connectors.sinks.columns import Columns
 
 FileFormat = Literal["json", "csv", "parquet"]
 

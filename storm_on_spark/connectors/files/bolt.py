@@ -16,14 +16,14 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.file_formats import FileFormat, encoder, partition_folder
-from storm_on_spark.connectors.plan_mark import mark_plan, open_marked
+from storm_on_spark.connectors.files.formats import FileFormat, encoder, partition_folder
+from storm_on_spark.connectors.sinks.folders import checked_folder
+from storm_on_spark.connectors.sinks.plan_mark import mark_plan, open_marked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 class FileBolt(BaseRichBolt):
@@ -172,21 +172,6 @@ class FileBolt(BaseRichBolt):
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declares nothing: the bolt emits no tuples."""
-
-
-def checked_folder(folder: str | os.PathLike[str]) -> str:
-    """Returns a folder as an absolute path.
-
-    Raises:
-        ConfigError: it is no path.
-    """
-    text: Any = os.fspath(folder)
-    if not isinstance(text, str) or not text or "\0" in text or _SCHEME.match(text):
-        raise ConfigError(
-            f"a folder is a path on this machine or a shared one, not a URL (given {text!r:.200})", key="folder"
-        )
-    # Workers have another working directory than the program that makes the bolt.
-    return str(Path(text).absolute())
 
 
 def _checked_fields(fields: Iterable[str]) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from storm_on_spark.api.errors import ConfigError, SetupError, StormError
 from storm_on_spark.api.sink import SinkContext, SinkTransaction
 from storm_on_spark.api.text.extras import needs_extra
-from storm_on_spark.connectors.columns import single_valued
-from storm_on_spark.connectors.dead_letters import DeadLetters, Refused, refused_rows
-from storm_on_spark.connectors.delta_trial import reason, refuses, taking, trial_of
-from storm_on_spark.connectors.tables import TableBolt, last_by, rows_at
+from storm_on_spark.connectors.delta.trial import reason, refuses, taking, trial_of
+from storm_on_spark.connectors.sinks.columns import single_valued
+from storm_on_spark.connectors.sinks.dead_letters import DeadLetters, Refused, refused_rows
+from storm_on_spark.connectors.sinks.tables import TableBolt, last_by, rows_at
 from storm_on_spark.runtime.storage.durable import sync_file_system
 
 if TYPE_CHECKING:

@@ -1,0 +1,9 @@
+"""What bolts that write to other systems have in common: tables of tuples, refused rows, marks of what was planned."""
+
+from __future__ import annotations
+
+from storm_on_spark.connectors.sinks.columns import Columns
+from storm_on_spark.connectors.sinks.dead_letters import RefusedRowError
+from storm_on_spark.connectors.sinks.tables import TableBolt
+
+__all__ = ["Columns", "RefusedRowError", "TableBolt"]

@@ -1,0 +1,9 @@
+"""Spouts on Spark's own sources: what they have in common, when they retry, and the source `rate`."""
+
+from __future__ import annotations
+
+from storm_on_spark.connectors.sources.native import NumberedSourceSpout, SourceError, SparkSourceSpout
+from storm_on_spark.connectors.sources.rate import RateSpout
+from storm_on_spark.connectors.sources.retry import RetryBackoff
+
+__all__ = ["NumberedSourceSpout", "RateSpout", "RetryBackoff", "SourceError", "SparkSourceSpout"]
