@@ -5,9 +5,9 @@ Usage: python -m lab.benchmarks.studies.python_side [WORKLOAD ...] [--without CA
 
 A round is one micro-batch: the spout emits and cuts, both partitions execute all operators, the spout hears its acks.
 All is real but Spark, whose state store is a dict. `--without` compares this tree with itself without one special
-case of docs/decisions/optimisations.md; `--against` compares it with another checkout (the process is started in
-FOLDER). Two processes of each side work in turn, round by round, so other work on the machine meets both sides alike.
-The figure of a side is its least round, in µs of processor time for each tuple of the spout; the figure of the
+case of docs/decisions/optimisations.md; `--against` compares it with another checkout, which executes
+its own study. Two processes of each side work in turn, round by round, so other work on the machine meets both sides
+alike. The figure of a side is its least round, in µs of processor time for each tuple of the spout; the figure of the
 comparison is the median over the pairs of processes. Less than 2 % between two sides is noise.
 """
 
@@ -22,8 +22,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +44,19 @@ from storm_on_spark import (
 )
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.plan.passes.placement import partition_of
 from storm_on_spark.runtime.batches.input import chunks_between
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.output import BatchOutput
 from storm_on_spark.runtime.bolts.operator import execute_operator
-from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.emit import batch_routing
+from storm_on_spark.runtime.in_process.micro_batch import execute_plan
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.spouts.opening import open_spout_task
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 
+_ROOT = Path(__file__).parents[3]
 _TUPLES = 1 << 15
 """Of the spout, in a round."""
 _KEYS = 1_000_000
@@ -131,19 +134,6 @@ TOPOLOGIES: dict[str, Callable[[str, str, Any], Topology]] = {
 integers as keys."""
 
 
-class _Variables(dict[tuple[str, int], bytes]):
-    """The state of a task."""
-
-    def get(self, name: str, index: int = 0) -> bytes | None:  # type: ignore[override] # it is a `StateAccess`
-        return super().get((name, index))
-
-    def put(self, name: str, value: bytes, index: int = 0) -> None:
-        self[name, index] = value
-
-    def remove(self, name: str, index: int = 0) -> None:
-        self.pop((name, index), None)
-
-
 class Python:
     """The Python side of one topology.
 
@@ -167,7 +157,7 @@ class Python:
             self.worker.spec, self.worker.wiring, self.worker.context(number), folder / "spouts" / str(number), self._ms
         )
         self.spout.activate()
-        self.state: dict[int, _Variables] = {}
+        self.state: defaultdict[int, MemoryStore] = defaultdict(MemoryStore)
         self.batch, self.start = 0, Offset()
 
     def _ms(self) -> int:
@@ -193,29 +183,15 @@ class Python:
         return used
 
     def _execute(self, end: Offset) -> None:
-        plan, rows = self.plan, list[tuple[int, bytes]]()
-        for operator in plan.operators:
-            came, rows = rows, []
-            for partition in range(plan.partitions):
-                info = BatchInfo(self.batch, partition)
-                for chunks in self._groups(operator, partition, came, end):
-                    rows += execute_operator(
-                        self.worker, operator, chunks, info, lambda task: self.state.setdefault(task, _Variables())
-                    )
-        for _, body in rows:
-            header = chunk.read_header(body)
-            if header.kind == chunk.Kind.OUTCOME:
-                self.spout.settle(self.batch, *chunk.read_outcome(header, body))
-
-    def _groups(self, operator: Any, partition: int, came: list[tuple[int, bytes]], end: Offset) -> Iterator[Any]:
-        if operator.source is not None:
-            yield list(chunks_between(self.worker.wiring, self.folder, self.start, end, partition))
-            return
-        here: dict[int, list[Chunk]] = {}
-        for key, body in came:
-            if partition_of(key, self.plan.partitions) == partition:
-                here.setdefault(key, []).append(chunk.with_header(body))
-        yield from here.values() if operator.state else [[each for chunks in here.values() for each in chunks]]
+        worker = self.worker
+        rows = execute_plan(
+            self.plan,
+            self.batch,
+            partial(chunks_between, worker.wiring, self.folder, self.start, end),
+            lambda operator, chunks, info: execute_operator(worker, operator, chunks, info, self.state.__getitem__),
+        )
+        for body in BatchOutput.of(body for _, body in rows).outcomes:
+            self.spout.settle(self.batch, *chunk.read_outcome(chunk.read_header(body), body))
 
 
 # --- special cases that can be left out ---------------------------------------------------------------------------
@@ -277,7 +253,7 @@ class _Side:
     """A process that executes rounds."""
 
     def __init__(self, workload: str, folder: Path, without: str | None) -> None:
-        command = [sys.executable, __file__, workload, "--child"]
+        command = [sys.executable, str(folder / Path(__file__).relative_to(_ROOT)), workload, "--child"]
         command += ["--without", without] if without else []
         path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
         self._process = subprocess.Popen(
@@ -356,9 +332,8 @@ def main() -> int:
     if options.child:
         _child(options.workloads[0], options.without)
         return 0
-    here = Path(__file__).parents[3]
     for workload in options.workloads or TOPOLOGIES:
-        print(compare(workload, here, options.against, options.without, options.pairs, options.rounds), flush=True)
+        print(compare(workload, _ROOT, options.against, options.without, options.pairs, options.rounds), flush=True)
     return 0
 
 

@@ -67,10 +67,7 @@ class Metrics:
         groups = Groups(_ERRORS_KEPT, forgets=True)
         for text, trace, given in progress.errors:
             groups.add(Failure(component, progress.task, text, "", False, trace, given))
-        for group in groups:
-            failure = self.add_failure(group.failure)
-            if failure is not None:
-                log_error(log, failure)
+        self.add_reports(group.failure for group in groups)
 
     def spout_gone(self, task: int) -> None:
         """Notes that the process of a spout task is gone: a new one counts from zero."""
@@ -79,6 +76,14 @@ class Metrics:
             if known is not None:
                 self._earlier[task] = _total([self._earlier.get(task, SpoutStats()), known])
                 self._earlier[task].pending = 0
+
+    def add_reports(self, reports: Iterable[TaskMetrics | Failure]) -> None:
+        """Adds what a micro-batch reports, and logs its errors."""
+        for report in reports:
+            if not isinstance(report, Failure):
+                self.add_bolt(report)
+            elif (told := self.add_failure(report)) is not None:
+                log_error(log, told)
 
     def add_bolt(self, metrics: TaskMetrics) -> None:
         """Adds the counters of one execution of a bolt task."""

@@ -14,10 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storm_on_spark.api.errors import CheckpointError, SetupError, StormError
 from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.batches.output import BatchOutput
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
-from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Kind
-from storm_on_spark.runtime.reports.report import Failure, log_error
+from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.spark.query.written import WriteError, Written
 
@@ -101,41 +100,19 @@ class Sink:
     def _run(self, frame: DataFrame, batch: int) -> None:
         with self._writing():
             self._written.begin(frame.sparkSession, batch)
-        outcomes: list[bytes] = []
-        carried: list[bytes] = []
-        reports: list[object] = []
-        handed: list[bytes] = []
-        for row in frame.collect():
-            body = bytes(row[1])
-            header = chunk.read_header(body)
-            if header.kind in (Kind.OUTCOME, Kind.LEFT, Kind.READ):
-                outcomes.append(body)
-            elif header.kind == Kind.REPORT:
-                reports += chunk.read_report(body)
-            elif header.kind == Kind.WRITTEN:
-                handed.append(body)
-            elif header.flags & chunk.CARRIED:
-                carried.append(body)
-            else:
-                raise StormError(f"a chunk for task {header.target} reached the sink (kind {header.kind})")
+        output = BatchOutput.of(bytes(row[1]) for row in frame.collect())
         # Spark looks up the caller of each RDD unless the thread says who it is, and `collect` takes back what it says:
         # a tenth of a small micro-batch's time on this thread.
         frame.sparkSession.sparkContext._jsc.setCallSite("micro-batch")  # noqa: SLF001 # no public door
-        for report in reports:
-            if isinstance(report, Failure) and report.fatal:
-                self._coordinator.metrics.add_failure(report)
-                self._on_failure(report)
-                raise StormError(report.message)
+        if (fatal := output.fatal) is not None:
+            self._coordinator.metrics.add_failure(fatal)
+            self._on_failure(fatal)
+            raise StormError(fatal.message)
         with self._writing():
             # While nothing of the micro-batch is durable yet: outcomes follow what they stand for.
-            reports += self._written.write(frame.sparkSession, batch, handed)
-            self._coordinator.deliver(batch, outcomes, carried)
-        for report in [*self._overcome(), *reports]:
-            if isinstance(report, Failure):
-                if (told := self._coordinator.metrics.add_failure(report)) is not None:
-                    log_error(log, told)
-            else:
-                self._coordinator.metrics.add_bolt(report)  # type: ignore[arg-type]
+            reports = self._written.write(frame.sparkSession, batch, output.written)
+            self._coordinator.deliver(batch, output.outcomes, output.carried)
+        self._coordinator.metrics.add_reports([*self._overcome(), *output.reports, *reports])
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -1,96 +1,46 @@
-"""Spout hosts that live in the test's own process and act at once on what they are told."""
+"""Spout hosts of a simulated Spark: spouts are called as often as a test says, and it may kill them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
-from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.run.spec import load_spec
-from storm_on_spark.runtime.spouts.messages import (
-    Consumed,
-    Failed,
-    GoLive,
-    Message,
-    Ready,
-    SetActive,
-    SetClock,
-    Settle,
-    Setup,
-    Stop,
-    Want,
-)
-from storm_on_spark.runtime.spouts.opening import open_loop
+from storm_on_spark.runtime.in_process.host import InProcessHost
+from storm_on_spark.runtime.spouts.messages import Failed, GoLive, Message
 from storm_on_spark.runtime.spouts.pacing import Pace
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 
-_PACE = Pace(cut_secs=0.0, cut_share=0, report_secs=0.0)
-"""Nothing waits for a clock."""
 
-
-class SimulatedHost:
+class SimulatedHost(InProcessHost):
     """Stands in for `HostProcess`, and for the process behind it."""
 
+    loop_pace: ClassVar = Pace(cut_secs=0.0, cut_share=0, report_secs=0.0)
+    """Nothing waits for a clock."""
     calls = 5
     """Calls of `next_tuple` that follow a `Want`."""
-
-    def __init__(
-        self,
-        tasks: Sequence[int],
-        setup: Callable[[], Setup],
-        on_message: Callable[[Message], None],
-        on_gone: Callable[[SimulatedHost, str], float | None],
-    ) -> None:
-        self.tasks = tuple(tasks)
-        self.active = True
-        self.pid = 1
-        self.ran_secs = 1000.0
-        self.received: list[Message] = []
-        self.loops: dict[int, TaskLoop] = {}
-        self._setup, self._on_message, self._on_gone = setup, on_message, on_gone
-        self.clock_ms = 0
-
-    def start(self) -> None:
-        """Opens the spouts."""
-        setup = self._setup()
-        self.active = setup.active
-        self.clock_ms = setup.clock_ms
-        worker = Worker(load_spec(setup.spec))
-        for number in self.tasks:
-            loop = open_loop(worker, setup, number, lambda: self.clock_ms, self._on_message, _PACE)
-            self.loops[number] = loop
-            if setup.active:
-                loop.task.activate()
-            self._on_message(Ready(number, loop.task.log.written))
+    pid = 1
+    ran_secs = 1000.0
 
     def send(self, message: Message) -> None:
         """Acts on a message; without effect while there is no process."""
-        if not self.loops:
-            return
-        self.received.append(message)
-        if isinstance(message, SetClock):
-            self.clock_ms = message.clock_ms
-        elif isinstance(message, (Settle, Consumed)):
-            self.loops[message.task].handle(message)
-        elif isinstance(message, GoLive):
+        if isinstance(message, GoLive) and self.loops:
             self.go_live(message)
-        elif not isinstance(message, Stop):
-            if isinstance(message, SetActive):
-                self.active = message.active
-            for loop in self.loops.values():
-                loop.handle(message)
-                if isinstance(message, Want):
-                    self.work(loop, self.calls)
+        else:
+            super().send(message)
 
     def go_live(self, message: GoLive) -> None:
         """Connects to a live process; there is none here."""
 
-    def work(self, loop: TaskLoop, calls: int) -> None:
-        """Lets a spout emit, and cuts."""
-        for _ in range(calls if self.active else 0):
+    def work(self, loop: TaskLoop, calls: int | None = None) -> None:
+        """Lets a spout emit, `self.calls` times at most for None, and cuts."""
+        for _ in range((self.calls if calls is None else calls) if self.active else 0):
             if loop.blocked():
                 break
             loop.task.next_tuple()
         loop.cut_if_due(self.active)
+
+    def guarded(self, number: int, component: str, act: Any) -> None:
+        """Acts; what a spout raises is for the test."""
+        act()
 
     def fail(self, message: str) -> None:
         """Says that a spout failed for good."""
@@ -106,10 +56,3 @@ class SimulatedHost:
         for loop in self.loops.values():
             loop.task.log.close()
         self.loops = {}
-
-    def stop(self) -> bool:
-        """Closes the spouts."""
-        for loop in self.loops.values():
-            loop.task.close()
-        self.loops = {}
-        return False

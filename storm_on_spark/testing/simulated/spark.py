@@ -17,18 +17,19 @@ from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.model import Operator
-from storm_on_spark.plan.passes.placement import partition_of
 from storm_on_spark.runtime.batches.clock import ManualClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.input import chunks_between
 from storm_on_spark.runtime.batches.live import LiveProcess
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.output import BatchOutput
 from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.in_process.micro_batch import execute_plan
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.spec import RunSpec, make_spec
@@ -200,20 +201,26 @@ class SimulatedSpark:
         self._killed(killed_at, "planned")
         batch = self.committed
         state = copy.deepcopy(self.state)
-        rows = self._execute(batch, self.offsets[batch], self.offsets[batch + 1], state)
+        start, end = self.offsets[batch : batch + 2]
+        rows = execute_plan(
+            self.spec.plan,
+            batch,
+            lambda partition: self.read(start, end, partition),
+            lambda operator, chunks, info: self._call(operator, chunks, info, state),
+            lambda rows: self.exchanged(batch, rows),
+        )
         self._killed(killed_at, "executed")
-        outcomes, carried, reports = self._sink(rows)
-        self.coordinator.deliver(batch, outcomes, carried)
+        output = BatchOutput.of(body for _, body in rows)
+        assert output.fatal is None, printable(output.fatal.trace or output.fatal.message)
+        self.coordinator.deliver(batch, output.outcomes, output.carried)
         self._killed(killed_at, "delivered")
         self.state = state
         self.committed += 1
-        for body in outcomes:
+        for body in output.outcomes:
             roots, codes = chunk.read_outcome(chunk.read_header(body), body)
             self.outcomes += [(batch, *pair) for pair in zip(roots.tolist(), codes.tolist(), strict=True)]
-        self.errors += [report for report in reports if isinstance(report, Failure)]
-        for report in reports:
-            if not isinstance(report, Failure):
-                self.coordinator.metrics.add_bolt(report)
+        self.errors += [report for report in output.reports if isinstance(report, Failure)]
+        self.coordinator.metrics.add_reports(output.reports)
         self._killed(killed_at, "committed")
         return True
 
@@ -226,21 +233,6 @@ class SimulatedSpark:
                         host.work(loop, host.calls)
                 host.die()
             raise DriverKilled(here)
-
-    def _sink(self, rows: list[Row]) -> tuple[list[bytes], list[bytes], list[Any]]:
-        outcomes, carried, reports = [], [], []
-        for _, body in rows:
-            header = chunk.read_header(body)
-            if header.kind == Kind.OUTCOME:
-                outcomes.append(body)
-            elif header.kind == Kind.REPORT:
-                reports += chunk.read_report(body)
-            else:
-                assert header.flags & chunk.CARRIED, f"a chunk for task {header.target} reached the sink"
-                carried.append(body)
-        fatal = [report for report in reports if isinstance(report, Failure) and report.fatal]
-        assert not fatal, printable(fatal[0].trace or fatal[0].message)
-        return outcomes, carried, reports
 
     def exchanged(self, batch: int, rows: list[Row]) -> list[Row]:
         """Returns what an exchange brings: the same rows in any order."""
@@ -264,30 +256,6 @@ class SimulatedSpark:
         return [attributes for attributes in found if attributes is not None]
 
     # --- Spark's tasks -------------------------------------------------------------------------------------------
-
-    def _execute(self, batch: int, start: Offset, end: Offset, state: State) -> list[Row]:
-        plan = self.spec.plan
-        rows: list[Row] = []
-        for operator in plan.operators:
-            groups: list[tuple[list[Chunk], BatchInfo]] = []
-            arrived = self.exchanged(batch, rows) if operator.exchange else rows
-            for partition in range(plan.partitions):
-                info = BatchInfo(batch, partition)
-                if operator.source is not None:
-                    groups.append((self.read(start, end, partition), info))
-                    continue
-                here = [
-                    (key, chunk.with_header(body))
-                    for key, body in arrived
-                    if partition_of(key, plan.partitions) == partition
-                ]
-                if not operator.state:
-                    groups.append(([body for _, body in here], info))
-                    continue
-                for key in sorted({key for key, _ in here}):
-                    groups.append(([body for at, body in here if at == key], info))
-            rows = [row for bodies, info in groups for row in self._call(operator, bodies, info, state)]
-        return rows
 
     def read(self, start: Offset, end: Offset, partition: int) -> list[Chunk]:
         """Returns the chunks of a micro-batch for the first operator."""

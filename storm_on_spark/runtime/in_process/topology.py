@@ -9,7 +9,9 @@ from __future__ import annotations
 import dataclasses
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from storm_on_spark.api.config import Config
@@ -19,40 +21,21 @@ from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.plan.compile import place
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock
-from storm_on_spark.runtime.batches.coordinator import Coordinator, log
+from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.input import chunks_between
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.output import BatchOutput
 from storm_on_spark.runtime.batches.rules.planning import BatchPace
 from storm_on_spark.runtime.bolts.operator import execute_operator
-from storm_on_spark.runtime.bolts.stage import BatchInfo
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.codec.chunk import Chunk, Kind
+from storm_on_spark.runtime.in_process.host import InProcessHost
+from storm_on_spark.runtime.in_process.micro_batch import execute_plan
 from storm_on_spark.runtime.processes.at_once import belongs_here, temporary_folder
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
-from storm_on_spark.runtime.reports import report
-from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
-from storm_on_spark.runtime.run.spec import load_spec, make_spec
+from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.run.worker_process import release
-from storm_on_spark.runtime.spouts.host_process import HostProcess
-from storm_on_spark.runtime.spouts.messages import (
-    Consumed,
-    Message,
-    Ready,
-    SetActive,
-    SetClock,
-    Settle,
-    Setup,
-    Stop,
-    Want,
-)
-from storm_on_spark.runtime.spouts.opening import open_loop
-from storm_on_spark.runtime.spouts.pacing import Pace
-from storm_on_spark.runtime.spouts.spout_host import failed
-from storm_on_spark.runtime.spouts.task_loop import TaskLoop
-
-_PACE = Pace(gather_secs=0.0)
-"""A spout is called only when a message comes, so a cut that waits would gather nothing more."""
+from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 
 
 class InProcessTopology:
@@ -131,7 +114,7 @@ class InProcessTopology:
     def _work(
         self, coordinator: _Coordinator, worker: Worker, folder: Path, go_on: Callable[[], bool]
     ) -> TopologyStatus:
-        state: dict[int, _State] = {}
+        state: defaultdict[int, MemoryStore] = defaultdict(MemoryStore)
         offset, batch = Offset(), 0
         while self.failure is None:
             if coordinator.active and not go_on():
@@ -143,35 +126,23 @@ class InProcessTopology:
                 if not coordinator.active and coordinator.drained():
                     return "KILLED"
                 continue
-            chunks = list(chunks_between(worker.wiring, folder, offset, end, 0))
-            info = BatchInfo(batch, 0)
-            for operator in self._plan.operators:
-                rows = execute_operator(worker, operator, chunks, info, lambda task: state.setdefault(task, _State()))
-                chunks = [chunk.with_header(body) for _, body in rows]
-            self._deliver(coordinator, batch, chunks)
+            rows = execute_plan(
+                self._plan,
+                batch,
+                partial(chunks_between, worker.wiring, folder, offset, end),
+                lambda operator, chunks, info: execute_operator(worker, operator, chunks, info, state.__getitem__),
+            )
+            self._deliver(coordinator, batch, BatchOutput.of(body for _, body in rows))
             offset, batch = end, batch + 1
         return "FAILED"
 
-    def _deliver(self, coordinator: _Coordinator, batch: int, chunks: list[Chunk]) -> None:
-        outcomes: list[bytes] = []
-        carried: list[bytes] = []
-        reports: list[object] = []
-        for header, body in chunks:
-            if header.kind == Kind.REPORT:
-                reports += chunk.read_report(body)
-            else:
-                (outcomes if header.kind == Kind.OUTCOME else carried).append(body)
-        fatal = next((found for found in reports if isinstance(found, Failure) and found.fatal), None)
-        if fatal is not None:
+    def _deliver(self, coordinator: _Coordinator, batch: int, output: BatchOutput) -> None:
+        if (fatal := output.fatal) is not None:
             coordinator.metrics.add_failure(fatal)
             self._on_failure(fatal)
             return
-        coordinator.deliver(batch, outcomes, carried)
-        for found in reports:
-            if not isinstance(found, Failure):
-                coordinator.metrics.add_bolt(found)  # type: ignore[arg-type]
-            elif (told := coordinator.metrics.add_failure(found)) is not None:
-                report.log_error(log, told)
+        coordinator.deliver(batch, output.outcomes, output.carried)
+        coordinator.metrics.add_reports(output.reports)
 
     def _on_failure(self, failure: Failure) -> None:
         if self.failure is None:
@@ -179,93 +150,7 @@ class InProcessTopology:
             self.failure = TopologyFailedError(self._name, failure.message, trace, failure.trace, failure.input)
 
 
-class _State(dict[tuple[str, int], bytes]):
-    """The state of a task, by name and number."""
-
-    def get(self, name: str, index: int = 0) -> bytes | None:  # type: ignore[override] # it is a `StateAccess`
-        return super().get((name, index))
-
-    def put(self, name: str, value: bytes, index: int = 0) -> None:
-        self[name, index] = value
-
-    def remove(self, name: str, index: int = 0) -> None:
-        self.pop((name, index), None)
-
-
-class _Host(HostProcess):
-    """A spout host that is no process: it acts at once on what it is told, on the thread that tells it."""
-
-    def __init__(
-        self,
-        tasks: Sequence[int],
-        setup: Callable[[], Setup],
-        on_message: Callable[[Message], None],
-        on_gone: Callable[[HostProcess, str], float | None],
-    ) -> None:
-        super().__init__(tasks, setup, on_message, on_gone)
-        self._loops: dict[int, TaskLoop] = {}
-        self._settled: Setup | None = None
-        self._clock_ms = 0
-
-    def start(self) -> None:
-        setup = self._make_setup()
-        self._settled, self._clock_ms, self.active = setup, setup.clock_ms, setup.active
-        worker = Worker(load_spec(setup.spec))
-        self._started_at = time.monotonic()
-        for number in self.tasks:
-            self._guarded(number, worker.wiring.component_of[number], lambda: self._open(worker, setup, number))  # noqa: B023 # called at once
-
-    def _open(self, worker: Worker, setup: Setup, number: int) -> None:
-        loop = self._loops[number] = open_loop(worker, setup, number, self._now_ms, self._on_message, _PACE)
-        if setup.active:
-            loop.task.activate()
-        self._on_message(Ready(number, loop.task.log.written))
-
-    def _now_ms(self) -> int:
-        setup = self._settled
-        if setup is None or setup.clock_at is None:
-            return self._clock_ms
-        return setup.clock_ms + int(1000 * (time.monotonic() - setup.clock_at))
-
-    def send(self, message: Message) -> None:
-        if isinstance(message, SetClock):
-            self._clock_ms = message.clock_ms
-        elif isinstance(message, (Settle, Consumed)):
-            self._tell(message.task, message)
-        elif not isinstance(message, Stop):
-            if isinstance(message, SetActive):
-                self.active = message.active
-            for number in self.tasks:
-                self._tell(number, message)
-
-    def _tell(self, number: int, message: Message) -> None:
-        loop = self._loops.get(number)
-        if loop is None:
-            return
-
-        def act() -> None:
-            loop.handle(message)
-            if isinstance(message, (Want, SetActive)):
-                loop.burst(self.active)
-                loop.cut_if_due(self.active)
-
-        self._guarded(number, loop.task.component, act)
-
-    def _guarded(self, number: int, component: str, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except USER_ERRORS as error:
-            self._loops.pop(number, None)
-            self._on_message(failed(number, component, error))
-
-    def stop(self) -> bool:
-        loops, self._loops = self._loops, {}
-        for number, loop in loops.items():
-            self._guarded(number, loop.task.component, loop.task.close)
-        return False
-
-
 class _Coordinator(Coordinator):
-    host_class = _Host
+    host_class = InProcessHost
     # A spout that has nothing is asked again soon: nobody else asks it.
     pace = BatchPace(most_poll_secs=BatchPace.poll_secs)
