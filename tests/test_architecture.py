@@ -40,7 +40,7 @@ def test_imports_go_one_way() -> None:
         ("storm_on_spark", ("pyspark", "numpy", "pyarrow", "pandas")),
         ("storm_on_spark.plan.compile", ("pyspark", "numpy", "pyarrow", "pandas")),
         # Forked for every Python worker: nothing that starts threads may be there before the fork.
-        ("storm_on_spark.worker_daemon", ("pyspark", "numpy", "pyarrow", "pandas")),
+        ("storm_on_spark.spark.worker_daemon", ("pyspark", "numpy", "pyarrow", "pandas")),
         ("storm_on_spark.spark.session.jars", ("pyspark",)),
         ("storm_on_spark.cli.main", ("pyspark",)),
     ],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from storm_on_spark import worker_daemon
+from storm_on_spark.spark import worker_daemon
 
 _SAMPLE_SECS = 2.0
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied, OSError)

@@ -28,7 +28,7 @@ from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_paramet
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
-from storm_on_spark.cluster.rest import openapi, schemas, storm_ui, topology_page
+from storm_on_spark.cluster.rest import openapi, schemas, summaries, topology_page
 from storm_on_spark.cluster.rest.lag import lag_page
 from storm_on_spark.cluster.rest.picture import Picture
 
@@ -119,23 +119,23 @@ class Endpoints:
         return answer(hidden(self._control.conf))
 
     async def _cluster(self, request: Request) -> Response:
-        return await self._page(lambda: storm_ui.cluster_summary(self._picture()))
+        return await self._page(lambda: summaries.cluster_summary(self._picture()))
 
     async def _nimbuses(self, request: Request) -> Response:
         settings = self._control.settings
-        return await self._page(lambda: storm_ui.nimbus_summary(self._picture(), settings.seeds, settings.port))
+        return await self._page(lambda: summaries.nimbus_summary(self._picture(), settings.seeds, settings.port))
 
     async def _supervisors(self, request: Request) -> Response:
-        return await self._page(lambda: storm_ui.supervisor_summary(self._picture()))
+        return await self._page(lambda: summaries.supervisor_summary(self._picture()))
 
     async def _supervisor(self, request: Request) -> Response:
         name, host = request.query_params.get("id"), request.query_params.get("host")
         if name is None and host is None:
             raise RecordError("GET supervisor needs ?id=<supervisor id> or ?host=<host>")
-        return await self._page(lambda: storm_ui.supervisor_page(self._picture(), name, host))
+        return await self._page(lambda: summaries.supervisor_page(self._picture(), name, host))
 
     async def _topologies(self, request: Request) -> Response:
-        return await self._page(lambda: storm_ui.topology_summary(self._picture()))
+        return await self._page(lambda: summaries.topology_summary(self._picture()))
 
     async def _topology(self, request: Request) -> Response:
         def page() -> schemas.TopologyPage:
@@ -170,7 +170,7 @@ class Endpoints:
     async def _workers(self, request: Request) -> Response:
         def page() -> schemas.TopologyWorkers:
             base = self._control.topology(path_parameter(request, "id"))
-            return storm_ui.topology_workers(self._picture(), base)
+            return summaries.topology_workers(self._picture(), base)
 
         return await self._page(page)
 

@@ -32,7 +32,7 @@ from storm_on_spark.cluster.rest.schemas import (
     TopologyPage,
 )
 from storm_on_spark.cluster.rest.settings import PageSettings
-from storm_on_spark.cluster.rest.storm_ui import topology_fields, worker
+from storm_on_spark.cluster.rest.summaries import topology_fields, worker
 from storm_on_spark.runtime.run.settings import TrackingSettings
 
 Errors = Mapping[str, Sequence[ErrorRecord]]

@@ -63,7 +63,18 @@ class Sent(NamedTuple):
 class _StreamOutput:
     """The boxes of one stream and the functions that route to them."""
 
-    __slots__ = ("arity", "boxes", "by_task", "census", "emit", "frozen", "info", "mixed", "routers", "unseen")
+    __slots__ = (
+        "arity",
+        "boxes",
+        "by_task",
+        "counted_by_emit",
+        "counting_boxes",
+        "emit",
+        "frozen",
+        "info",
+        "mixed",
+        "routers",
+    )
 
     def __init__(self, output: TaskOutput, info: StreamInfo, subscriptions: Sequence[Subscription]) -> None:
         self.info = info
@@ -77,16 +88,15 @@ class _StreamOutput:
             self.by_task.update((box.target, box) for box in boxes)
             if not isinstance(subscription.grouping, DirectGrouping):
                 self.routers.append(Router(output.context, info, subscription.grouping, boxes))
-        #: Boxes of which every tuple enters exactly one, so that they say how many were emitted; None if there are
-        #: none such. This is the one place that decides who counts: the boxes, or else whoever emits, in `unseen`.
-        self.census: list[Outbox] | None = self._census()
-        #: Tuples emitted in this execution, where `census` is None; 0 elsewhere.
-        self.unseen = 0
+        #: Boxes that count emitted tuples: each tuple enters exactly one of them. If None, `emit` counts.
+        self.counting_boxes: list[Outbox] | None = self._counting_boxes()
+        #: Tuples emitted in this execution, where `counting_boxes` is None; 0 elsewhere.
+        self.counted_by_emit = 0
         #: Whether a box may hold frozen values, or others that aren't of a constant type.
         self.frozen = self.mixed = False
         self.emit: Emit = _make_emit(output, self)
 
-    def _census(self) -> list[Outbox] | None:
+    def _counting_boxes(self) -> list[Outbox] | None:
         if self.info.direct:
             return self.boxes
         for router in self.routers:
@@ -123,9 +133,12 @@ class _StreamOutput:
     def sent(self) -> Sent:
         """Returns the number of tuples in this execution."""
         transferred = sum([box.count() for box in self.boxes])
-        if self.census is self.boxes:
+        if self.counting_boxes is self.boxes:
             return Sent(transferred, transferred)
-        return Sent(self.unseen if self.census is None else sum([box.count() for box in self.census]), transferred)
+        return Sent(
+            self.counted_by_emit if self.counting_boxes is None else sum([box.count() for box in self.counting_boxes]),
+            transferred,
+        )
 
 
 class TaskOutput:
@@ -152,7 +165,7 @@ class TaskOutput:
     def begin(self, seed: int) -> None:
         """Starts an execution; the same seed gives the same choices among equal targets."""
         for out in self._streams.values():
-            out.unseen, out.frozen, out.mixed = 0, False, False
+            out.counted_by_emit, out.frozen, out.mixed = 0, False, False
         if self._resets:
             self._seed = mix64(mix64(seed) ^ self.task)
         for reset in self._resets:
@@ -204,8 +217,8 @@ class TaskOutput:
                 box.batches.append((whole, anchors))
             elif len(rows):
                 box.batches.append((source.take(pa.array(rows)), anchors[rows]))
-        if out.census is None:
-            out.unseen += batch.num_rows
+        if out.counting_boxes is None:
+            out.counted_by_emit += batch.num_rows
 
     def owners(self, stream: str) -> Owners | None:
         """Returns the destinations by value of a stream of single values that choose the one box they go into."""
@@ -245,15 +258,17 @@ class TaskOutput:
     def mark(self) -> OutputMark:
         """Returns a mark of the output so far, for `truncate`."""
         outs = self._streams.values()
-        return [(len(box.anchors), len(box.batches)) for out in outs for box in out.boxes], [out.unseen for out in outs]
+        return [(len(box.anchors), len(box.batches)) for out in outs for box in out.boxes], [
+            out.counted_by_emit for out in outs
+        ]
 
     def truncate(self, mark: OutputMark) -> None:
         """Removes what was emitted since `mark`."""
         boxes = (box for out in self._streams.values() for box in out.boxes)
         for box, (tuples, batches) in zip(boxes, mark[0], strict=True):
             box.truncate(tuples, batches)
-        for out, unseen in zip(self._streams.values(), mark[1], strict=True):
-            out.unseen = unseen
+        for out, counted_by_emit in zip(self._streams.values(), mark[1], strict=True):
+            out.counted_by_emit = counted_by_emit
         for reset in self._resets:
             reset(self._seed)
 
@@ -277,7 +292,7 @@ class TaskOutput:
             return Sealed(box, values, roots, None if roots is None else ids.take(size), plain)
 
         for out in self._streams.values():
-            frozen, plain, out.unseen, out.frozen, out.mixed = out.frozen, not out.mixed, 0, False, False
+            frozen, plain, out.counted_by_emit, out.frozen, out.mixed = out.frozen, not out.mixed, 0, False, False
             for box in out.boxes:
                 if box.anchors:
                     values, anchors = box.take()
@@ -360,7 +375,7 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
         return emit_row
 
     pickers = [router.pick for router in out.routers]
-    counts = out.census is None
+    counts = out.counting_boxes is None
 
     def emit(values: Sequence[Any], anchor: Anchor) -> list[int]:
         row = tuple(values)
@@ -377,7 +392,7 @@ def _make_emit(output: TaskOutput, out: _StreamOutput) -> Emit:
             put(value)
             tie(anchor)
         if counts:
-            out.unseen += 1
+            out.counted_by_emit += 1
         return [task for _, _, task, _ in destinations]
 
     return emit

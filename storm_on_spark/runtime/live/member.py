@@ -25,7 +25,8 @@ from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.busy import SIZE, BusyPage, breathed_at, holder
 from storm_on_spark.runtime.live.copied import FailedCopyError
-from storm_on_spark.runtime.live.crew import GivenUpError
+from storm_on_spark.runtime.live.live_processes import GivenUpError
+from storm_on_spark.runtime.live.local_tasks import LocalTasks
 from storm_on_spark.runtime.live.messages import (
     Answer,
     Done,
@@ -41,7 +42,6 @@ from storm_on_spark.runtime.live.messages import (
     Trouble,
 )
 from storm_on_spark.runtime.live.pulse import is_stopped
-from storm_on_spark.runtime.live.share import Share
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.worker_process import release
@@ -62,7 +62,7 @@ class ShareHolder:
 
     def __init__(self, worker_of: Callable[[str, bytes], Worker] = worker_for) -> None:
         self._worker_of = worker_of
-        self._share: Share | None = None
+        self._tasks: LocalTasks | None = None
 
     def answer(self, question: Question) -> Answer:
         """Does what it is told."""
@@ -70,32 +70,32 @@ class ShareHolder:
             if isinstance(question, Take):
                 worker = self._worker_of(question.start_id, question.spec)
                 worker.tasks.clear()
-                if self._share is not None:
-                    self._share.close()
-                self._share = Share(worker, question.values)
+                if self._tasks is not None:
+                    self._tasks.close()
+                self._tasks = LocalTasks(worker, question.values)
                 return Done()
-            assert self._share is not None, "the first question is Take"
+            assert self._tasks is not None, "the first question is Take"
             if isinstance(question, Execute):
-                return _executed(self._share, question)
+                return _executed(self._tasks, question)
             if isinstance(question, Save):
-                reports = self._share.save(question.number, later=question.later)
-                return Saved(reports, self._share.take_changes() if question.take else {}, self._share.owes)
+                reports = self._tasks.save(question.number, later=question.later)
+                return Saved(reports, self._tasks.take_changes() if question.take else {}, self._tasks.owes)
             if isinstance(question, GiveLate):
-                late = self._share.late_changes(wait=question.wait)
+                late = self._tasks.late_changes(wait=question.wait)
                 return Saved([], late or {}, owes=late is None)
             assert isinstance(question, GoBack), question
-            self._share.go_back()
+            self._tasks.go_back()
             return Done()
         except StormError as error:
             return Trouble(str(error), isinstance(error, FailedCopyError))
 
 
-def _executed(share: Share, question: Execute) -> Answer:
-    stage = share.worker.spec.plan.stages[question.stage]
+def _executed(tasks: LocalTasks, question: Execute) -> Answer:
+    stage = tasks.worker.spec.plan.stages[question.stage]
     by_task: Waiting = {task: [chunk.with_header(body) for body in bodies] for task, bodies in question.bodies.items()}
     try:
         return Emitted(
-            [bytes_of(body) for found in share.executions(stage, by_task, question.info) for _, body in found]
+            [bytes_of(body) for found in tasks.executions(stage, by_task, question.info) for _, body in found]
         )
     except UnsavedError as error:
         return Raised(f"{error.__cause__!r:.500}")
@@ -189,7 +189,7 @@ def main() -> None:
     start_id, descriptor, page, parent = sys.argv[1:]
     die_with(int(parent))
     breakpoints.pass_over()
-    from storm_on_spark.worker_daemon import marked_output
+    from storm_on_spark.runtime.processes.prints import marked_output
 
     for inherited in (int(descriptor), int(page)):
         os.set_inheritable(inherited, False)

@@ -25,7 +25,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.live.busy import BusyPage
 from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of
-from storm_on_spark.runtime.live.crew import GivenUpError
+from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.member import MemberProcess
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
 from storm_on_spark.runtime.live.pulse import Pulse
@@ -347,7 +347,7 @@ def main() -> None:
     # With its daemon's process group comes Ctrl-C; the driver decides what becomes of the topology.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     breakpoints.pass_over()
-    from storm_on_spark.worker_daemon import marked_output
+    from storm_on_spark.runtime.processes.prints import marked_output
 
     processes, start_id = sys.argv[1:]
     with marked_output():

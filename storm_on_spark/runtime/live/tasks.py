@@ -28,8 +28,8 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo, Handed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
-from storm_on_spark.runtime.live.crew import Crew, GivenUpError, Member
 from storm_on_spark.runtime.live.gathered import Gathered
+from storm_on_spark.runtime.live.live_processes import GivenUpError, LiveProcesses, Member
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.rounds import Round
 from storm_on_spark.runtime.reports.report import Failure
@@ -84,7 +84,7 @@ class LiveTasks:
             raise GivenUpError("a topology of several partitions can't be live")
         self.worker = worker
         self._operator = plan.operators[0]
-        self._crew = Crew(worker, (adopt.start_id, adopt.spec), adopt.values, members)
+        self._processes = LiveProcesses(worker, (adopt.start_id, adopt.spec), adopt.values, members)
         self._token = adopt.token
         #: The state that is committed, until the one with which these tasks began is.
         self._before = adopt.before
@@ -180,7 +180,9 @@ class LiveTasks:
         marks = {**self._marks, **self._heard}
         logs = {task: mark.position for task, mark in marks.items()}
         epochs = {task: mark.epoch for task, mark in marks.items()}
-        done = Round(number, Offset(logs, now, self._offset.carried, epochs), saved=False, processes=self._crew.size)
+        done = Round(
+            number, Offset(logs, now, self._offset.carried, epochs), saved=False, processes=self._processes.size
+        )
         try:
             told = self._round(done)
         except UnsavedError as error:
@@ -221,7 +223,7 @@ class LiveTasks:
             for done in rounds:
                 self.take_up_to({task: done.end.mark(task) for task in done.end.logs})
                 if done.saved:
-                    self._gathered.add_reports(self._saving(lambda: self._crew.save(next(self._numbers))))
+                    self._gathered.add_reports(self._saving(lambda: self._processes.save(next(self._numbers))))
                 told = self._round(done)
         except UnsavedError as error:
             raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
@@ -235,7 +237,7 @@ class LiveTasks:
         told: list[Settle | Executed] = []
         info = BatchInfo(done.number, 0, done.saved, together=done.processes == 1)
         try:
-            executions = partial(self._crew.executions, info=info, processes=done.processes)
+            executions = partial(self._processes.executions, info=info, processes=done.processes)
             for passed in through_stages(self.worker, self._operator, chunks, executions):
                 self._sort_out(*passed, told)
         except StormError as error:
@@ -248,7 +250,7 @@ class LiveTasks:
     def _go_back(self) -> None:
         """Makes state and tasks as they were at the last barrier."""
         self.is_cut(wait=True)
-        self._crew.go_back()
+        self._processes.go_back()
         self._offset, self._carried = self._barrier
         self._marks = {task: self._offset.mark(task) for task in self._offset.logs}
         self._waiting, self._heard = [], {}
@@ -312,7 +314,7 @@ class LiveTasks:
         Raises:
             GivenUpError: a state can't be saved.
         """
-        late = self._saving(lambda: self._crew.late_changes(wait=wait))
+        late = self._saving(lambda: self._processes.late_changes(wait=wait))
         if late and self._uncommitted is not None:
             self._uncommitted.changes.update(late)
         return late is not None
@@ -346,11 +348,11 @@ class LiveTasks:
 
     def close(self) -> None:
         """Ends what still takes snapshots."""
-        self._crew.close()
+        self._processes.close()
 
     def _save(self, *, later: bool = False) -> dict[Key, bytes | None]:
         """Saves all tasks; returns what changed since this was called last."""
-        reports, changes = self._saving(lambda: self._crew.save_and_take(next(self._numbers), later=later))
+        reports, changes = self._saving(lambda: self._processes.save_and_take(next(self._numbers), later=later))
         self._gathered.add_reports(reports)
         return changes
 

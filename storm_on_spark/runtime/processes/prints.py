@@ -7,16 +7,20 @@ for each executor. A driver that a supervisor has started logs, and with it all 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TextIO
 
 TIMED: Final = "STORM_SPARK_TIMED_LINES"
 """Variable of the environment of processes that put the time before each line."""
+
+MARK: Final = b"\x1e"
+"""First byte of a line that user code printed: ASCII's record separator."""
 
 
 class _Speaker(threading.local):
@@ -148,3 +152,17 @@ def label_all() -> None:
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
+
+
+@contextlib.contextmanager
+def marked_output() -> Iterator[None]:
+    """Marks what is printed within."""
+    before = sys.stdout, sys.stderr
+    try:
+        sys.stdout, sys.stderr = (labelled(stream, MARK) for stream in before)
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.close()
+        sys.stdout, sys.stderr = before

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import RDD, InheritableThread, SparkContext, TaskContext
 
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.runtime.processes.prints import MARK
 from storm_on_spark.runtime.spouts.host_process import HostProcess
 from storm_on_spark.runtime.spouts.messages import Message, Setup
 from storm_on_spark.runtime.spouts.remote.host import RemoteHost
@@ -24,7 +25,6 @@ from storm_on_spark.runtime.spouts.remote.keeper import Place, keep_host
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
 from storm_on_spark.spark.running.failures import reason_of
-from storm_on_spark.worker_daemon import MARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +76,7 @@ class ExecutorSpouts:
             raise SetupError(
                 f"the driver can't listen for spout hosts on {bind!r} (spark.driver.bindAddress): {error}"
             ) from error
-        ours = conf.get("spark.python.daemon.module") == "storm_on_spark.worker_daemon"
+        ours = conf.get("spark.python.daemon.module") == "storm_on_spark.spark.worker_daemon"
         mark = MARK.decode() if ours else ""
         secret = self._listener.secret.hex()
         self._place = Place(0, driver, self._listener.port, secret, mark)

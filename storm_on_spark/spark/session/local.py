@@ -300,7 +300,7 @@ def _settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] |
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.task.maxFailures": "4",
         "spark.locality.wait": "0s",
-        "spark.python.daemon.module": "storm_on_spark.worker_daemon",
+        "spark.python.daemon.module": "storm_on_spark.spark.worker_daemon",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_user_path(sys.path)),
         _LOG_KEY: str(log),
     }

@@ -2,8 +2,7 @@
 
 A session writes two files side by side: `NAME.log` is Spark's own log, rolled by log4j; `NAME.out` is what
 the JVM and the Python workers print. A line that a bolt prints goes to the terminal as well: workers mark
-their lines with `MARK` (see `storm_on_spark.worker_daemon`), so no guess is needed to tell them from Java's
-noise.
+their lines with `MARK` (see `spark.worker_daemon`), so no guess is needed to tell them from Java's noise.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from storm_on_spark.api.text.printable import printable
-from storm_on_spark.runtime.processes.prints import is_timed, stamp
+from storm_on_spark.runtime.processes.prints import MARK, is_timed, stamp
 from storm_on_spark.spark.session.dirs import own_dir, state_dir, writable_dir
-from storm_on_spark.worker_daemon import MARK
 
 LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 

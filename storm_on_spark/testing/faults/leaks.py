@@ -18,7 +18,7 @@ from storm_on_spark.testing.faults.processes import descendants
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SPARK_MODULES = ("pyspark.daemon", "storm_on_spark.worker_daemon")
+_SPARK_MODULES = ("pyspark.daemon", "storm_on_spark.spark.worker_daemon")
 """Processes that a session keeps for its next query."""
 
 

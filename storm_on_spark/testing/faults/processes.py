@@ -17,7 +17,7 @@ from storm_on_spark.api.errors import SetupError
 
 _PROC = Path("/proc")
 _WORKER_MARK = "pyspark.worker"
-_DAEMON_MARKS = ("storm_on_spark.worker_daemon", "pyspark.daemon")
+_DAEMON_MARKS = ("storm_on_spark.spark.worker_daemon", "pyspark.daemon")
 _HOST_MARK = "storm_on_spark.runtime.spouts.spout_host"
 _EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
 

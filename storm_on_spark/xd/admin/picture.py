@@ -10,8 +10,8 @@ from typing import Any, cast, get_args
 
 import msgspec
 
+from storm_on_spark.xd.admin.placement import EVERY, Instance, State, state_of
 from storm_on_spark.xd.admin.rest import schemas
-from storm_on_spark.xd.admin.rules import EVERY, Instance, State, state_of
 from storm_on_spark.xd.dsl import DslError, Job, Stream, parse_job, parse_stream
 from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, parse_manifest
 from storm_on_spark.xd.modules.declaration import ModuleType

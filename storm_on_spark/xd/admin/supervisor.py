@@ -19,7 +19,7 @@ from storm_on_spark.cluster.state import Fence
 from storm_on_spark.xd.admin.jobs.executions import Executions
 from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
 from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture, parsed_as
-from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place, place_together
+from storm_on_spark.xd.admin.placement import EVERY, Instance, Request, place, place_together
 from storm_on_spark.xd.dsl import DslError, Stream, Tap
 from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, parse_manifest
 from storm_on_spark.xd.tree import nodes

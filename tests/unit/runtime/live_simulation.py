@@ -20,7 +20,7 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.live.conduct import NOBODY, caught_up, micro_batch
-from storm_on_spark.runtime.live.crew import GivenUpError
+from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.member import ShareHolder
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
 from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog, read_rounds

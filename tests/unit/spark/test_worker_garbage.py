@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from storm_on_spark.worker_daemon import Garbage
+from storm_on_spark.spark.worker_daemon import Garbage
 
 
 class Node:

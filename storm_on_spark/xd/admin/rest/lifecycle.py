@@ -7,9 +7,9 @@ from typing import Any
 
 from storm_on_spark.cluster.errors import NotFoundError, TransitionError, UnavailableError
 from storm_on_spark.xd.admin.core import Definitions, Runtime
+from storm_on_spark.xd.admin.placement import State
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rest.calls import Call, Handler
-from storm_on_spark.xd.admin.rules import State
 from storm_on_spark.xd.tree.nodes import Kind
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from storm_on_spark.xd.admin.rules import State
+from storm_on_spark.xd.admin.placement import State
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH
 from storm_on_spark.xd.modules.python_files import MAXIMUM_BYTES
 from storm_on_spark.xd.tree.jobs import Status

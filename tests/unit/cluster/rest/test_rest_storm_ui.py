@@ -25,7 +25,7 @@ from storm_on_spark.cluster.records import (
     decode,
     encode,
 )
-from storm_on_spark.cluster.rest import storm_ui, topology_page
+from storm_on_spark.cluster.rest import summaries, topology_page
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
@@ -154,9 +154,9 @@ def has_all(row: dict, what: str) -> bool:
 
 def test_streamparse_finds_every_field_of_the_summaries() -> None:
     now = picture()
-    assert has_all(as_json(storm_ui.cluster_summary(now)), "cluster")
-    assert all(has_all(row, "topologies") for row in as_json(storm_ui.topology_summary(now))["topologies"])
-    assert all(has_all(row, "supervisors") for row in as_json(storm_ui.supervisor_summary(now))["supervisors"])
+    assert has_all(as_json(summaries.cluster_summary(now)), "cluster")
+    assert all(has_all(row, "topologies") for row in as_json(summaries.topology_summary(now))["topologies"])
+    assert all(has_all(row, "supervisors") for row in as_json(summaries.supervisor_summary(now))["supervisors"])
 
 
 def test_streamparse_finds_every_field_of_a_topology() -> None:
@@ -184,7 +184,7 @@ def test_streamparse_finds_every_field_of_components() -> None:
 
 
 def test_cluster_summary() -> None:
-    page = as_json(storm_ui.cluster_summary(picture()))
+    page = as_json(summaries.cluster_summary(picture()))
     counts = ("topologies", "supervisors", "slotsTotal", "slotsUsed", "slotsFree", "executorsTotal", "tasksTotal")
     assert [page[name] for name in counts] == [1, 2, 4, 1, 3, 6, 6]
     assert page["nimbusUptime"] == "6m 5s"
@@ -193,12 +193,12 @@ def test_cluster_summary() -> None:
         {"host": "localhost", "port": 2, "uptime_secs": 365, "is_leader": False, "version": "0.1"},
     ]
     assert (page["stale"], page["staleSince"]) == (False, None)
-    stale = as_json(storm_ui.cluster_summary(picture(stale_since=1090.0)))
+    stale = as_json(summaries.cluster_summary(picture(stale_since=1090.0)))
     assert (stale["stale"], stale["staleSince"]) == (True, 1090.0)
 
 
 def test_nimbus_summary_has_the_leader_first_and_silent_seeds_last() -> None:
-    page = as_json(storm_ui.nimbus_summary(picture(), ["localhost", "localhost:2", "far", "far:9"], 6627))
+    page = as_json(summaries.nimbus_summary(picture(), ["localhost", "localhost:2", "far", "far:9"], 6627))
     assert [(n["host"], n["port"], n["status"]) for n in page["nimbuses"]] == [
         ("localhost", 1, "Leader"),
         ("localhost", 2, "Not a Leader"),
@@ -210,21 +210,21 @@ def test_nimbus_summary_has_the_leader_first_and_silent_seeds_last() -> None:
 
 
 def test_supervisors_with_their_workers() -> None:
-    page = as_json(storm_ui.supervisor_page(picture(), "s1", "nowhere"))
+    page = as_json(summaries.supervisor_page(picture(), "s1", "nowhere"))
     assert [(s["id"], s["slotsUsed"], s["slotsFree"]) for s in page["supervisors"]] == [("s1", 1, 1)]
     (worker,) = page["workers"]
     assert (worker["topologyName"], worker["port"], worker["uptimeSeconds"]) == ("words", 6700, 90)
     assert worker["componentNumTasks"] == {"sentences": 1, "split": 2, "count": 2}
-    both = as_json(storm_ui.supervisor_page(picture(), None, "localhost"))
+    both = as_json(summaries.supervisor_page(picture(), None, "localhost"))
     assert [s["id"] for s in both["supervisors"]] == ["s1", "s2"]
 
 
 def test_topology_summary() -> None:
-    (row,) = as_json(storm_ui.topology_summary(picture()))["topologies"]
+    (row,) = as_json(summaries.topology_summary(picture()))["topologies"]
     assert row["encodedId"] == ID
     assert (row["uptime"], row["uptimeSeconds"], row["replicationCount"]) == ("1m 40s", 100, 1)
     assert (row["workersTotal"], row["schedulerInfo"], row["driverStatus"]) == (1, None, "ACTIVE")
-    homeless = as_json(storm_ui.topology_summary(picture(assignments={}, supervisors={})))["topologies"][0]
+    homeless = as_json(summaries.topology_summary(picture(assignments={}, supervisors={})))["topologies"][0]
     assert (homeless["workersTotal"], homeless["schedulerInfo"]) == (0, "no supervisor with a slot is alive")
 
 
@@ -372,7 +372,7 @@ def test_a_finished_topology_needs_no_slot() -> None:
 
 def test_a_topology_that_is_being_killed() -> None:
     killed = base(status="KILLED", transition=Transition(kind="kill", due_at=1200.0, previous="ACTIVE"))
-    (row,) = as_json(storm_ui.topology_summary(picture(storms={ID: killed})))["topologies"]
+    (row,) = as_json(summaries.topology_summary(picture(storms={ID: killed})))["topologies"]
     assert row["status"] == "KILLED"
 
 
@@ -446,6 +446,6 @@ def test_a_beat_has_room_for_few_metrics_only(tmp_path: Path) -> None:
 def test_a_topology_that_cant_be_read_is_named_where_topologies_are_listed() -> None:
     reason = "this StormBase has format version 2; this release reads 1"
     unreadable = {"storms": {"later-9-9": Unreadable(reason, foreign=True)}}
-    page = as_json(storm_ui.topology_summary(picture(unreadable=unreadable)))
+    page = as_json(summaries.topology_summary(picture(unreadable=unreadable)))
     assert [row["id"] for row in page["topologies"]] == [ID]
     assert page["unreadable"] == {"later-9-9": reason}

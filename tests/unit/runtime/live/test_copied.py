@@ -16,9 +16,9 @@ from stormtest import Source, make_worker
 from storm_on_spark.api import BaseBasicBolt, TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.bolts.saved import SavedTask
-from storm_on_spark.runtime.live import copied, share
+from storm_on_spark.runtime.live import copied, local_tasks
 from storm_on_spark.runtime.live.copied import Copy, FailedCopyError
-from storm_on_spark.runtime.live.share import Share
+from storm_on_spark.runtime.live.local_tasks import LocalTasks
 from storm_on_spark.runtime.live.state import LiveState
 
 TASK = 2
@@ -67,18 +67,18 @@ def trusted_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copied, "trusted", True)
     monkeypatch.setattr(copied, "LARGE", 0)
     monkeypatch.setattr(CountedCopy, "made", 0)
-    monkeypatch.setattr(share, "Copy", CountedCopy)
+    monkeypatch.setattr(local_tasks, "Copy", CountedCopy)
 
 
 @pytest.fixture
-def kept() -> Iterator[Share]:
+def kept() -> Iterator[LocalTasks]:
     """A share with one bolt, which was saved once."""
     builder = TopologyBuilder()
     builder.set_spout("source", Source())
     builder.set_bolt("keeper", Keeper()).shuffle_grouping("source")
     worker = make_worker(builder, partitions=1)
     [task] = worker.wiring.plan.components["keeper"].tasks
-    held = Share(worker, {})
+    held = LocalTasks(worker, {})
     worker.tasks[task] = SavedTask(worker, task, LiveState({}).of(task)).taken_out()
     touch(held)
     held.save(1)
@@ -87,14 +87,14 @@ def kept() -> Iterator[Share]:
     held.close()
 
 
-def touch(held: Share, **attributes: object) -> None:
+def touch(held: LocalTasks, **attributes: object) -> None:
     """Changes the bolt as an execution would that is not saved."""
     [cached] = held.worker.tasks.values()
     vars(cached.bolt.instance).update(attributes)
     cached.unsaved = True
 
 
-def read(held: Share) -> dict[str, object]:
+def read(held: LocalTasks) -> dict[str, object]:
     """The bolt's attributes as the state has them."""
     held.go_back()
     [(task, cached)] = held.worker.tasks.items()
@@ -102,7 +102,7 @@ def read(held: Share) -> dict[str, object]:
     return vars(cached.bolt.instance)
 
 
-def test_messages_go_on_while_a_copy_pickles_what_was_there_at_the_barrier(kept: Share, tmp_path: Path) -> None:
+def test_messages_go_on_while_a_copy_pickles_what_was_there_at_the_barrier(kept: LocalTasks, tmp_path: Path) -> None:
     file = tmp_path / "go"
     touch(kept, kept={"words": 7}, slow=Slow(file))
     kept.save(2, later=True)
@@ -119,7 +119,7 @@ def test_messages_go_on_while_a_copy_pickles_what_was_there_at_the_barrier(kept:
     assert read(kept)["kept"] == {"words": 7}
 
 
-def test_nothing_changes_where_nothing_has(kept: Share) -> None:
+def test_nothing_changes_where_nothing_has(kept: LocalTasks) -> None:
     touch(kept)
     kept.save(2, later=True)
     assert (kept.take_changes(), kept.late_changes()) == ({}, {})
@@ -127,7 +127,7 @@ def test_nothing_changes_where_nothing_has(kept: Share) -> None:
 
 
 def test_an_attribute_that_can_not_be_pickled_any_more_is_warned_of_once(
-    kept: Share, caplog: pytest.LogCaptureFixture
+    kept: LocalTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     lockable = Lockable()
     touch(kept, lockable=lockable)
@@ -146,7 +146,7 @@ def test_an_attribute_that_can_not_be_pickled_any_more_is_warned_of_once(
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_copy_that_ends_or_hangs_is_the_last_one(
-    kept: Share, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
+    kept: LocalTasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
 ) -> None:
     monkeypatch.setattr(copied, "_LONGEST_SECS", 0.3)
     touch(kept, slow=Slow(tmp_path / "never"))
@@ -162,7 +162,7 @@ def test_a_copy_that_ends_or_hangs_is_the_last_one(
     assert CountedCopy.made == 1
 
 
-def test_what_can_not_be_saved_is_said(kept: Share, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_saved_is_said(kept: LocalTasks, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> bytes:
         raise StormError("a reason")
 

@@ -20,7 +20,7 @@ from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 log = logging.getLogger(__name__)
 
 
-class Share:
+class LocalTasks:
     """The tasks of one process.
 
     Args:

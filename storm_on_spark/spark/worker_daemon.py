@@ -8,37 +8,18 @@ a worker has imported, the next task waits for it, and a micro-batch has a task 
 half of a small one's processor time. Here all objects are looked through now and then.
 
 Chosen by `spark.python.daemon.module`. Workers are forks of the daemon, so nothing that starts threads
-may be imported here: not pyarrow, not pandas. That is why this module is not in `storm_on_spark.spark`.
+may be imported here: not pyarrow, not pandas.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import socket
 import sys
 import time
-from collections.abc import Iterator
 
 from storm_on_spark.runtime.processes import breakpoints
-from storm_on_spark.runtime.processes.prints import labelled
-
-MARK = b"\x1e"
-"""First byte of a line that user code printed: ASCII's record separator."""
-
-
-@contextlib.contextmanager
-def marked_output() -> Iterator[None]:
-    """Marks what is printed within."""
-    before = sys.stdout, sys.stderr
-    try:
-        sys.stdout, sys.stderr = (labelled(stream, MARK) for stream in before)
-        yield
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.close()
-        sys.stdout, sys.stderr = before
+from storm_on_spark.runtime.processes.prints import marked_output
 
 
 class Garbage:

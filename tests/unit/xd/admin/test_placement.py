@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.xd.admin.rules import EVERY, Instance, Request, place, place_together, state_of
+from storm_on_spark.xd.admin.placement import EVERY, Instance, Request, place, place_together, state_of
 
 CONTAINERS = st.sets(st.sampled_from("abcde"))
 COUNTS = st.lists(st.integers(0, 4), min_size=1, max_size=4)

@@ -21,6 +21,7 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live import copied
+from storm_on_spark.runtime.live.local_tasks import LocalTasks
 from storm_on_spark.runtime.live.messages import (
     Answer,
     Emitted,
@@ -35,7 +36,6 @@ from storm_on_spark.runtime.live.messages import (
     Take,
     Trouble,
 )
-from storm_on_spark.runtime.live.share import Share
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
 
@@ -65,7 +65,7 @@ class ElsewhereError(Exception):
     """A bolt raised in another process."""
 
 
-class Crew:
+class LiveProcesses:
     """The processes that share the tasks.
 
     Args:
@@ -91,7 +91,7 @@ class Crew:
             shares[homes.get(key[0], 0)][key] = value
         for member, share in zip(members, shares[1:], strict=True):
             member.ask(Take(*run, share))
-        self._own = Share(worker, shares[0])
+        self._own = LocalTasks(worker, shares[0])
         #: Of the changes that were taken last: what came late, and what others still owe.
         self._late: dict[Key, bytes | None] = {}
         self._owing: list[Member] = []
@@ -141,7 +141,7 @@ class Crew:
             raise raised
 
     def save(self, number: int) -> list[TaskMetrics | Failure]:
-        """Saves the state of all tasks; returns what they report. See `Share.save`."""
+        """Saves the state of all tasks; returns what they report. See `LocalTasks.save`."""
         reports, _ = self._save(number, take=False)
         return reports
 
@@ -151,7 +151,7 @@ class Crew:
         """Saves the state of all tasks; returns what they report, and all that changed since this was called last.
 
         Args:
-            number: see `Share.save`.
+            number: see `LocalTasks.save`.
             later: whether some of it may be left to `late_changes`, which must be called then before anything is saved
                 again.
         """
