@@ -31,6 +31,8 @@ JOBS = [
     "nightly = filejdbc --resources='#{jobParameters[''file'']}' --names=a,b --tableName=t || timestampfile",
     "<timestampfile & a:timestampfile --append=true || script --location=/data/a.py> || b:timestampfile",
     "sparksql --input=in --output=out --query=\"SELECT a FROM input WHERE b > 'x & y'\" || <timestampfile>",
+    "timestampfile | FAILED = a:timestampfile --append=true | 'NO *' = $END | \"*\" = b || b:timestampfile",
+    "<(timestampfile || timestampfile | FAILED = $STOP) & timestampfile | ODD = timestampfile> || timestampfile",
 ]
 EXPRESSIONS = [
     "payload.a[1] * 2 + -1 >= 3.5 && !headers.b.isEmpty() ? 'yes' : \"no\"",
@@ -38,6 +40,8 @@ EXPRESSIONS = [
     "payload['it''s'] == null or not (payload.text.indexOf('x') lt 0)",
 ]
 PARTS = [
+    "| FAILED = ",
+    "| '*'=$FAIL",
     *" |><=&-+*/%!?:.,()[]'\"\n\0",
     "--",
     "tap:",

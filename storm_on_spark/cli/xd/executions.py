@@ -152,11 +152,12 @@ def display_of(found: ExecutionView) -> str:
             _time(step.start_time),
             _time(step.end_time),
             "" if step.exit_code is None else str(step.exit_code),
+            step.exit_status or "",
             one_line(step.error)[:_LONGEST],
         ]
         for step in found.steps
     ]
-    headings = ["Step Name", "Status", "Job Exec ID", "Start Time", "End Time", "Exit", "Error"]
+    headings = ["Step Name", "Status", "Job Exec ID", "Start Time", "End Time", "Exit", "Exit Status", "Error"]
     text = f"Job Execution Details:\n{table(['Property', 'Value'], facts)}\n{table(headings, steps)}"
     logs = [f"  {step.name}: {step.log}" for step in found.steps if step.log]
     return f"{text}\nLogs:\n" + "\n".join(logs) if logs else text

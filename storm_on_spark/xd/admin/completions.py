@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from storm_on_spark.xd.dsl import ENDS
 from storm_on_spark.xd.modules import ModuleType
 from storm_on_spark.xd.modules.declaration import Option
 from storm_on_spark.xd.modules.local_registry import LocalRegistry, ModuleRegistryError
@@ -19,8 +20,9 @@ _TAP: Final = "tap:stream:"
 # Quoted texts, the signs between modules, and all else up to the next of these.
 _PIECE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[|>]|[^|>'\"]+")
 _SIGNS: Final = ("|", ">")
-_STEP_PIECE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\|\||[<>&]|[^|<>&'\"]+")
-_STEP_SIGNS: Final = ("||", "<", ">", "&")
+_STEP_PIECE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\|\||[|<>&]|[^|<>&'\"]+")
+_STEP_SIGNS: Final = ("||", "|", "<", ">", "&")
+_STATUSES: Final = ("COMPLETED = ", "FAILED = ", "'*' = ")
 _NAMED: Final = re.compile(r"\s*[A-Za-z_][A-Za-z0-9_-]*\s*=\s*")
 _BOOLEANS: Final = ("true", "false")
 
@@ -70,6 +72,13 @@ def job_completions(start: str, registry: LocalRegistry) -> tuple[str, ...]:
     head = start[: len(start) - len(segment)]
     if sign == "" and (named := _NAMED.match(segment)):
         head, segment = start[: named.end()], segment[named.end() :]
+    if sign == "|":
+        status, equals, target = segment.partition("=")
+        if not equals:
+            return _with(head, segment, _STATUSES)
+        head, segment = f"{head}{status}=", target
+        if segment.lstrip().startswith("$"):
+            return _with(head, segment, ENDS)
     word = segment.lstrip()
     if not re.search(r"\s", word):
         return tuple(_modules(head, segment, ("job",), registry, ()))[:MOST]

@@ -27,6 +27,7 @@ class Code(Enum):
     INCOMPLETE = "XD116E"
     NOT_FUSED = "XD117E"
     UNKNOWN_STREAM = "XD118E"
+    TRANSITION = "XD119E"
 
 
 class DslError(ValueError):

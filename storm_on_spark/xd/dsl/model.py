@@ -26,8 +26,21 @@ class Tap:
 
 
 @dataclass(frozen=True)
+class Transition:
+    """Where a job goes on behind a step that ends with a certain exit status.
+
+    Args:
+        status: the exit status; `*` stands for any characters in it, and `?` for one.
+        target: the label of a step of the same sequence, or `$END`, `$FAIL` or `$STOP`.
+    """
+
+    status: str
+    target: str
+
+
+@dataclass(frozen=True)
 class Module:
-    """One module of a stream; without a label of its own, its name is its label.
+    """One module of a stream, or one step of a job; without a label of its own, its name is its label.
 
     Positions count characters of the definition, from 0. They are for errors, and two modules that differ only in them
     are equal.
@@ -36,6 +49,8 @@ class Module:
     name: str
     label: str
     options: tuple[tuple[str, str], ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    """Of a step in a `Sequence`."""
     position: int = field(default=0, compare=False, repr=False)
     value_positions: tuple[int, ...] = field(default=(), compare=False, repr=False)
     """Where the value of each option begins, behind its quote."""
@@ -53,9 +68,15 @@ class Stream:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Parts of a job that run one after the other."""
+    """Parts of a job that run one after the other.
+
+    Args:
+        parts: in their order.
+        asides: steps that only transitions lead to; the sequence ends with them.
+    """
 
     parts: tuple[Flow, ...]
+    asides: tuple[Module, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,12 +100,12 @@ class Job:
     @property
     def modules(self) -> tuple[Module, ...]:
         """The steps, in the order of the text."""
-        return tuple(_modules(self.flow))
+        return tuple(sorted(_modules(self.flow), key=lambda module: module.position))
 
 
 def _modules(flow: Flow) -> Iterator[Module]:
     if isinstance(flow, Module):
         yield flow
         return
-    for part in flow.parts if isinstance(flow, Sequence) else flow.branches:
+    for part in (*flow.parts, *flow.asides) if isinstance(flow, Sequence) else flow.branches:
         yield from _modules(part)

@@ -11,17 +11,16 @@ from storm_on_spark.xd.dsl.model import Channel, Module, Stream, Tap
 MAXIMUM_LENGTH = 65_536
 """Characters that a definition may have."""
 
-_WORD = r"[A-Za-z_][A-Za-z0-9_-]*"
-_NAME = re.compile(rf"({_WORD})\s*=")
-_CHANNEL = re.compile(rf"(queue|topic):({_WORD}(?::{_WORD})*)")
+WORD = r"[A-Za-z_][A-Za-z0-9_-]*"
+_NAME = re.compile(rf"({WORD})\s*=")
+_CHANNEL = re.compile(rf"(queue|topic):({WORD}(?::{WORD})*)")
 _TAP = re.compile(
-    rf"tap:(?:(stream|job):({_WORD})(?:\.({_WORD})(?:\.([0-9]{{1,9}}))?)?|(queue|topic):({_WORD}(?::{_WORD})*))"
+    rf"tap:(?:(stream|job):({WORD})(?:\.({WORD})(?:\.([0-9]{{1,9}}))?)?|(queue|topic):({WORD}(?::{WORD})*))"
 )
 _CHANNEL_BEGUN = re.compile(r":|(?:tap|queue|topic):")
-_SHORT_TAP = re.compile(rf":({_WORD})\.({_WORD})")
-_MODULE = re.compile(rf"(?:({_WORD}):\s*)?({_WORD})")
-_OPTION = re.compile(rf"--({_WORD}(?:\.[A-Za-z0-9_-]+)*)=")
-_QUOTED = {
+_SHORT_TAP = re.compile(rf":({WORD})\.({WORD})")
+_OPTION = re.compile(rf"--({WORD}(?:\.[A-Za-z0-9_-]+)*)=")
+QUOTED = {
     quote: re.compile(rf"{quote}([^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}(?!{quote})") for quote in "'\""
 }
 IN_QUOTES = r"""'[^'\r\n]*'|"[^"\r\n]*\""""
@@ -60,6 +59,8 @@ class Parser:
 
     bare: re.Pattern[str] = _BARE
     """A value without quotes."""
+    module: re.Pattern[str] = re.compile(rf"(?:({WORD}):\s*)?({WORD})")
+    """The label of a module, if it has one, and the name."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -88,7 +89,7 @@ class Parser:
 
     def _name(self, name: str | None, kind: str) -> str | None:
         """Returns the name that was given, or that of the text; `kind` is what has it."""
-        if name is not None and not re.fullmatch(_WORD, name):
+        if name is not None and not re.fullmatch(WORD, name):
             message = f"Expected a {kind}'s name of letters, digits, '_' and '-', got {name!r:.100}"
             raise DslError(Code.NAME, name[:100], 0, message)
         start = self._at
@@ -136,28 +137,24 @@ class Parser:
         labels: set[str] = set()
         while True:
             self._skip()
-            modules.append(self._own_module(stream, labels, "stream"))
+            module = self._module(stream, "stream")
+            if module.label in labels:
+                raise self._taken(module, "stream")
+            labels.add(module.label)
+            modules.append(module)
             if not self._peek("|"):
                 return tuple(modules)
             self._at += 1
 
-    def _own_module(self, whole: str | None, labels: set[str], kind: str) -> Module:
-        """Returns a module of the stream or job `whole`, and adds its label to those that are taken."""
+    def _module(self, whole: str | None, kind: str) -> Module:
+        """Returns a module of the stream or job `whole`."""
         start = self._at
-        module = self._module()
-        if module.name == whole:
-            message = f"Expected another name than that of the {kind}, {whole!r}"
-            raise DslError(Code.NAMED_LIKE_MODULE, self._text, start, message)
-        if module.label in labels:
-            message = f"Expected a label that is unique in the {kind}, got {module.label!r} again"
-            raise DslError(Code.DUPLICATE_LABEL, self._text, start, message)
-        labels.add(module.label)
-        return module
-
-    def _module(self) -> Module:
-        match = self._take(_MODULE)
+        match = self._take(self.module)
         if not match:
             raise self._error(Code.EXPECTED_MODULE, "Expected the name of a module")
+        if match[2] == whole:
+            message = f"Expected another name than that of the {kind}, {whole!r}"
+            raise DslError(Code.NAMED_LIKE_MODULE, self._text, start, message)
         options: dict[str, str] = {}
         positions: list[int] = []
         end = self._at
@@ -173,12 +170,18 @@ class Parser:
             positions.append(position)
             end = self._at
             self._skip()
-        return Module(match[2], match[1] or match[2], tuple(options.items()), match.start(), tuple(positions))
+        return Module(
+            match[2],
+            match[1] or match[2],
+            tuple(options.items()),
+            position=match.start(),
+            value_positions=tuple(positions),
+        )
 
     def _value(self) -> tuple[str, int]:
         """Returns a value, and where it begins, behind its quote."""
         start = self._at
-        if quoted := _QUOTED.get(self._text[start : start + 1]):
+        if quoted := QUOTED.get(self._text[start : start + 1]):
             match = self._take(quoted)
             if not match:
                 raise self._error(Code.UNCLOSED_QUOTE, f"Expected a closing {self._text[start]}")
@@ -201,6 +204,10 @@ class Parser:
         if match:
             self._at = match.end()
         return match
+
+    def _taken(self, module: Module, kind: str) -> DslError:
+        message = f"Expected a label that is unique in the {kind}, got {module.label!r} again"
+        return DslError(Code.DUPLICATE_LABEL, self._text, module.position, message)
 
     def _error(self, code: Code, message: str) -> DslError:
         return DslError(code, self._text, self._at, message)

@@ -36,6 +36,8 @@ class StepNode(Node, frozen=True, kw_only=True):
     ended: float | None = None
     exit: int | None = None
     """Code of its process; negative for the signal that ended it."""
+    exit_status: str = ""
+    """What its function returned, for transitions; empty for its status."""
     error: str = ""
     log: str = ""
     """The file with what it printed."""
@@ -75,6 +77,7 @@ class ReportNode(Node, frozen=True, kw_only=True):
     started: float
     ended: float | None = None
     exit: int | None = None
+    exit_status: str = ""
     error: str = ""
     log: str = ""
 

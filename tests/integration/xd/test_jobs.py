@@ -33,6 +33,7 @@ def hold(context, dir):
     print("holding")
     while not (folder / f"{context.step}.end").exists():
         time.sleep(0.02)
+    return (folder / f"{context.step}.end").read_text()
 
 MODULE = ModuleDeclaration("job", "hold", "Waits.", hold, (Option("dir", "text", None, "Where."),))
 """
@@ -201,17 +202,22 @@ def test_a_step_fails_with_its_container_and_is_never_run_twice_at_once(
         jobs.cluster.start(containers=1)
 
 
-def test_a_leader_that_dies_leaves_executions_to_the_next(jobs: Jobs, tmp_path: Path) -> None:
-    jobs.deploy("handed", f"first:hold --dir={tmp_path} || timestampfile --directory={tmp_path}")
+def test_a_leader_that_dies_leaves_executions_and_their_transitions_to_the_next(jobs: Jobs, tmp_path: Path) -> None:
+    stamp = f"timestampfile --directory={tmp_path} --append=true"
+    jobs.deploy("handed", f"first:hold --dir={tmp_path} | 'NO *' = {stamp} --fileName=none || {stamp} --fileName=some")
     number = jobs.launch("handed")
     pid_of(tmp_path, "first", number)
     (leading,) = zookeeper_cli(jobs.connect, "get /xd/admins")
     leader = next(url for url in jobs.cluster.admins if url.rpartition("/")[2] in leading)
     jobs.cluster.admins.pop(leader).kill()
-    (tmp_path / "first.end").touch()
+    (tmp_path / "first.tmp").write_text("NO ROWS")
+    (tmp_path / "first.tmp").rename(tmp_path / "first.end")
     jobs.cluster.start(admins=1)
-    assert jobs.ended(number)["status"] == "COMPLETED"
-    assert lines(tmp_path / "handed.txt") == 1
+    ended = jobs.ended(number)
+    assert (ended["status"], ended["steps"][0]["exitStatus"]) == ("COMPLETED", "NO ROWS")
+    # The step aside stands before the one that was not run.
+    assert statuses(ended) == {"first": "COMPLETED", "timestampfile1": "COMPLETED", "timestampfile": "SKIPPED"}
+    assert (lines(tmp_path / "none.txt"), lines(tmp_path / "some.txt")) == (1, 0)
 
 
 def test_a_counter_of_two_streams_is_their_sum_at_any_admin(jobs: Jobs) -> None:

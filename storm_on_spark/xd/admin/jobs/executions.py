@@ -80,7 +80,12 @@ class Executions:
             before, at = self._execution(order.execution)
             if before is None or before.definition != found.definition or not restartable(before):
                 return []
-            done = {label: step for label, step in before.steps.items() if step.status == "COMPLETED"}
+            try:
+                broken = progress(parse_job(before.definition, before.job).flow, before.steps).broken
+            except DslError as error:
+                logger.error("Execution %d has no job: %s", order.execution, error)
+                return []
+            done = {label: step for label, step in before.steps.items() if label not in broken}
             found = replace(found, parameters=before.parameters, restarts=order.execution, steps=done)
             path_before = execution_path(order.execution)
             changes.append(Write(path_before, replace(before, restarted_by=number + 1), at))
@@ -177,7 +182,7 @@ class Executions:
             logger.error("Execution %d has no job: %s", number, error)
             return []
         stopping = execution.stopping or deployed is None or deployed.deployment.going
-        found = progress(flow, {label: step.status for label, step in steps.items()}, stopping=stopping)
+        found = progress(flow, steps, stopping=stopping)
         if stopping:
             changes += self._stops(number, execution.job, steps)
         elif deployed is not None:
@@ -186,6 +191,11 @@ class Executions:
                 if started is not None:
                     steps[label], more = started
                     changes += more
+        for label in found.broken:
+            step = steps[label]
+            if found.status == "FAILED" and not step.error:
+                why = f"its exit status {step.exit_status or step.status!r} ended the job"
+                steps[label] = replace(step, error=why)
         status = found.status or ("STOPPING" if stopping else "STARTED" if steps else "STARTING")
         after = replace(execution, steps=steps, status=status, ended=self._clock() if found.status else None)
         if after == execution and not changes:
@@ -208,6 +218,7 @@ class Executions:
                 started=told.started,
                 ended=told.ended,
                 exit=told.exit,
+                exit_status=told.exit_status,
                 error=told.error,
                 log=told.log,
             )

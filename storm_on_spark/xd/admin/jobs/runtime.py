@@ -124,7 +124,8 @@ class ClusterJobRuntime(ClusterRuntime):
         for module in parse_job(node.definition, node.job).modules:
             step = node.steps.get(module.label)
             if step is None:
-                steps.append(StepView(name=module.label, status="WAITING"))
+                waiting = node.status != "COMPLETED"
+                steps.append(StepView(name=module.label, status="WAITING" if waiting else "SKIPPED"))
                 continue
             steps.append(
                 StepView(
@@ -135,6 +136,7 @@ class ClusterJobRuntime(ClusterRuntime):
                     start_time=step.started,
                     end_time=step.ended,
                     exit_code=step.exit,
+                    exit_status=(step.exit_status or step.status) if step.status in ENDED else None,
                     error=step.error,
                     log=step.log,
                 )

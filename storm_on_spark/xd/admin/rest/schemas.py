@@ -28,7 +28,7 @@ Parameters = Annotated[
     Meta(max_length=100),
 ]
 Resolution = Literal["minute", "hour", "day", "month", "year"]
-StepStatus = Literal["WAITING", Status]
+StepStatus = Literal["WAITING", "SKIPPED", Status]
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -242,7 +242,7 @@ class StepView(View, frozen=True, kw_only=True):
     name: str
     """Its label."""
     status: StepStatus
-    """WAITING before it starts."""
+    """WAITING before it starts; SKIPPED if the execution completed without it."""
     execution_id: int | None = None
     """In which it ran; another one where that was completed before a restart."""
     container_id: str | None = None
@@ -251,6 +251,8 @@ class StepView(View, frozen=True, kw_only=True):
     end_time: float | None = None
     exit_code: int | None = None
     """Negative for the signal that ended its process."""
+    exit_status: str | None = None
+    """What transitions go by: the text that the step returned, or else COMPLETED or FAILED; null before it ends."""
     error: str = ""
     log: str = ""
     """The file with what it printed, on the place that containers share."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from storm_on_spark.xd.container.jobs.orders import LONGEST_ERROR, StepOrder, StepResult
+from storm_on_spark.xd.container.jobs.orders import LONGEST_ERROR, LONGEST_EXIT_STATUS, StepOrder, StepResult
 from storm_on_spark.xd.dsl import parse_job
 from storm_on_spark.xd.modules.declaration import ModuleType
 from storm_on_spark.xd.modules.jobs.context import StepContext
@@ -47,9 +47,9 @@ def main() -> int:
     os.set_inheritable(result, False)
     order = msgspec.json.decode(_line(0), type=StepOrder)
     threading.Thread(target=_watch, args=(0, order.lease), name="lease", daemon=True).start()
-    code, error = 0, ""
+    code, error, exit_status = 0, "", ""
     try:
-        _run(order)
+        exit_status = _run(order)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
         error = "" if code == 0 else f"exit code {code}" if isinstance(end.code, int) else str(end.code)
@@ -59,16 +59,24 @@ def main() -> int:
         code = told if isinstance(told, int) and told else 1
         error = f"{type(raised).__name__}: {raised}"
     with os.fdopen(result, "wb") as file:
-        file.write(msgspec.json.encode(StepResult(exit=code, error=error[:LONGEST_ERROR])))
+        file.write(msgspec.json.encode(StepResult(exit=code, error=error[:LONGEST_ERROR], exit_status=exit_status)))
     return code
 
 
-def _run(order: StepOrder) -> None:
+def _run(order: StepOrder) -> str:
+    """Returns the exit status that the step's function returns; empty if it returns no text."""
     job = parse_job(order.definition, order.job)
     parts = check_steps(job, order.definition, _Ordered(order.modules), order.parameters)
     (part,) = (part for part in parts if part.label == order.step)
     context = StepContext(order.job, order.step, order.execution, order.parameters)
-    bound(part, order.job, order.definition)(context)
+    returned = bound(part, order.job, order.definition)(context)
+    if not isinstance(returned, str):
+        return ""
+    if len(returned) > LONGEST_EXIT_STATUS or not returned.isprintable():
+        raise ValueError(
+            f"Expected an exit status of at most {LONGEST_EXIT_STATUS} printable characters, got {returned!r:.100}"
+        )
+    return returned
 
 
 def _line(descriptor: int) -> bytes:

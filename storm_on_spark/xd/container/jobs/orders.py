@@ -24,7 +24,10 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
 
     exit: int
     error: str = ""
+    exit_status: str = ""
+    """The text that the step's function returned."""
 
 
 LONGEST_ERROR = 2_000
 """Characters of an error."""
+LONGEST_EXIT_STATUS = 200

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,15 @@ _GRACE_SECS: Final = 5.0
 _MOST_RESULT: Final = 65_536
 _BEATS: Final = 5
 """Signs of life within a lease."""
+
+
+class _End(NamedTuple):
+    """How a step has ended."""
+
+    status: Status
+    exit: int | None
+    error: str
+    exit_status: str = ""
 
 
 class StepProcess:
@@ -77,17 +86,24 @@ class StepProcess:
         started = self._clock()
         begun = ReportNode(status="STARTED", started=started, log=str(self._log))
         try:
-            status, code, error = self._lived(begun)
+            end = self._lived(begun)
         except OSError as failed:
-            status, code, error = "FAILED", None, f"the step's process can't be run: {failed}"
+            end = _End("FAILED", None, f"the step's process can't be run: {failed}")
         except Exception as failed:
             logger.exception("Step %s of job %s", self._order.step, self._order.job)
-            status, code, error = "FAILED", None, f"{type(failed).__name__}: {failed}"
+            end = _End("FAILED", None, f"{type(failed).__name__}: {failed}")
         self._on_report(
-            msgspec.structs.replace(begun, status=status, ended=self._clock(), exit=code, error=error[:LONGEST_ERROR])
+            msgspec.structs.replace(
+                begun,
+                status=end.status,
+                ended=self._clock(),
+                exit=end.exit,
+                exit_status=end.exit_status,
+                error=end.error[:LONGEST_ERROR],
+            )
         )
 
-    def _lived(self, begun: ReportNode) -> tuple[Status, int | None, str]:
+    def _lived(self, begun: ReportNode) -> _End:
         self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         reader, writer = os.pipe()
         with os.fdopen(reader, "rb") as result:
@@ -150,17 +166,18 @@ class StepProcess:
                 if line.strip():
                     self._last.append(line.decode("utf-8", "replace").strip())
 
-    def _outcome(self, code: int, result: Any) -> tuple[Status, int | None, str]:
+    def _outcome(self, code: int, result: Any) -> _End:
         try:
             told = msgspec.json.decode(result.read(_MOST_RESULT), type=StepResult)
         except (msgspec.MsgspecError, RecursionError):
             told = None
         if told is not None and told.exit == code == 0:
             # It was completed before it heard that it was to end.
-            return "COMPLETED", 0, ""
+            return _End("COMPLETED", 0, "", told.exit_status)
         if self._why is not None:
-            return self._why[0], code, self._why[1]
+            return _End(self._why[0], code, self._why[1])
         if told is not None:
-            return "FAILED", code, told.error or f"exit code {code}"
+            return _End("FAILED", code, told.error or f"exit code {code}")
         how = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
-        return "FAILED", code, f"the process of the step has ended: {how}; last it printed: {''.join(self._last)}"
+        error = f"the process of the step has ended: {how}; last it printed: {''.join(self._last)}"
+        return _End("FAILED", code, error)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 StepFunction = Callable[..., object]
-"""Is called with a `StepContext`, and with each option as a keyword. It fails by raising."""
+"""Is called with a `StepContext`, and with each option as a keyword. It fails by raising. A text that it returns is the
+exit status of the step; without one, that is `COMPLETED`."""
 
 
 @dataclass(frozen=True)

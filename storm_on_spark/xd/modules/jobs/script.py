@@ -10,8 +10,8 @@ from storm_on_spark.xd.modules.jobs.context import StepContext
 from storm_on_spark.xd.modules.python_files import checksum, executed, read_python
 
 
-def script(context: StepContext, location: str, function: str, sha256: str, master: str) -> None:
-    """Calls the function of a file with a SparkSession and the parameters of the launch.
+def script(context: StepContext, location: str, function: str, sha256: str, master: str) -> object:
+    """Calls the function of a file with a SparkSession and the parameters of the launch, and returns what it returns.
 
     Raises:
         PythonFileError: the file can't be read.
@@ -24,7 +24,7 @@ def script(context: StepContext, location: str, function: str, sha256: str, mast
     found: Any = getattr(executed(source, location), function, None)
     if not callable(found):
         raise OptionError(f"{location}: expected a function {function}(spark, parameters)")
-    found(context.session(master), dict(context.parameters))
+    return found(context.session(master), dict(context.parameters))
 
 
 JOB: Final = ModuleDeclaration(

@@ -191,7 +191,7 @@ LAUNCH = ("POST", "/jobs/executions")
         (JOB, None, 400, "needs a body"),
         (JOB, {"name": "a b", "definition": "timestampfile"}, 400, "$.name"),
         (JOB, {"name": "j", "definition": ""}, 400, "$.definition"),
-        (JOB, {"name": "j", "definition": "timestampfile |"}, 400, "XD109E: (pos 14)"),
+        (JOB, {"name": "j", "definition": "timestampfile |"}, 400, "XD119E: (pos 15)"),
         (JOB, {"name": "j", "definition": "timestampfil"}, 400, "Did you mean timestampfile?"),
         (JOB, {"name": "j", "definition": "time"}, 400, "which is a source"),
         (JOB, {"name": "j", "definition": "<" * 1_000}, 400, "XD101E"),

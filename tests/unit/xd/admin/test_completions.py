@@ -73,13 +73,19 @@ def test_only_the_user_knows_how_these_go_on(start: str) -> None:
             "<script & timestampfile> || timestampfile --append=",
             "<script & timestampfile> || timestampfile --append=true",
         ),
+        ("script |", "script | FAILED = "),
+        ("script | FA", "script | FAILED = "),
+        ("script | FAILED = ti", "script | FAILED = timestampfile"),
+        ("script | FAILED = $", "script | FAILED = $END"),
+        ("script | FAILED = timestampfile --f", "script | FAILED = timestampfile --fileName="),
+        ("script | FAILED = $END || ti", "script | FAILED = $END || timestampfile"),
     ],
 )
 def test_the_text_of_a_job_goes_on(start: str, some: str) -> None:
     assert some in job_completions(start, LocalRegistry())
 
 
-@pytest.mark.parametrize("start", ["<script> ti", "ti | ", "script --location='a", "log", "script & 'x"])
+@pytest.mark.parametrize("start", ["<script> ti", "script | FAILED = $x", "script --location='a", "log", "script & 'x"])
 def test_nothing_is_proposed_where_no_job_goes_on(start: str) -> None:
     assert job_completions(start, LocalRegistry()) == ()
 

@@ -137,6 +137,44 @@ def test_a_restart_begins_with_the_step_that_failed() -> None:
         assert execution_path(asked) not in xd.tree.nodes
 
 
+HANDLED = "a:timestampfile | FAILED = mend:timestampfile | ODD = $STOP || b:timestampfile"
+
+
+@pytest.mark.parametrize("leader", ["the same", "the next"])
+def test_a_transition_leads_on_and_a_restart_goes_on_there(leader: str) -> None:
+    xd = Cluster(HANDLED, "c1", "c2", "c3")
+    number = xd.order(action="launch")
+    xd.report("a", "FAILED", exit=1)
+    if leader == "the next":
+        xd.next_leader()
+        xd.rounds()
+    assert list(xd.running()) == ["mend"]
+    xd.report("mend", "FAILED", exit=1, error="no disk")
+    assert (xd.execution(number).status, xd.steps(number)) == ("FAILED", {"a": "FAILED", "mend": "FAILED"})
+    again = xd.order(action="restart", execution=number)
+    assert list(xd.running()) == ["mend"]
+    xd.report("mend", "COMPLETED", exit=0)
+    assert (xd.execution(again).status, xd.steps(again)) == ("COMPLETED", {"a": "FAILED", "mend": "COMPLETED"})
+
+
+def test_a_step_whose_exit_status_stopped_the_job_runs_again_at_a_restart() -> None:
+    xd = Cluster(HANDLED, "c1", "c2", "c3")
+    number = xd.order(action="launch")
+    xd.report("a", "COMPLETED", exit=0, exit_status="ODD")
+    assert (xd.execution(number).status, xd.execution(number).steps["a"].exit_status) == ("STOPPED", "ODD")
+    xd.next_leader()
+    again = xd.order(action="restart", execution=number)
+    assert list(xd.running()) == ["a"]
+    xd.report("a", "COMPLETED", exit=0, exit_status="OTHER")
+    failed = xd.execution(again)
+    assert (failed.status, failed.steps["a"].error) == ("FAILED", "its exit status 'OTHER' ended the job")
+    last = xd.order(action="restart", execution=again)
+    xd.report("a", "COMPLETED", exit=0)
+    assert list(xd.running()) == ["b"]
+    xd.report("b", "COMPLETED", exit=0)
+    assert xd.execution(last).status == "COMPLETED"
+
+
 def test_there_is_one_execution_of_a_job_at_a_time() -> None:
     xd = Cluster(TWO, "c1")
     number = xd.order(action="launch")

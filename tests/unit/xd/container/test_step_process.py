@@ -32,6 +32,8 @@ def act(context, what, dir):
         raise ValueError("no such day")
     if what == "exit":
         sys.exit(7)
+    if what in ("NO ROWS", "two\\nlines"):
+        return what
     if what == "die":
         os.abort()
     if what == "hold":
@@ -69,7 +71,7 @@ class Step:
         sha256: str = CHECKSUM,
     ) -> None:
         order = StepOrder(
-            job="j", step="act", execution=3, definition=f"act --what={what} --dir={folder}", parameters={"day": "7"},
+            job="j", step="act", execution=3, definition=f"act --what='{what}' --dir={folder}", parameters={"day": "7"},
             modules={"act": sha256}, lease=lease,
         )  # fmt: skip
         self.folder, self.log = folder, folder / "logs" / "act.log"
@@ -106,14 +108,20 @@ def runs(pid: int) -> bool:
 def test_a_step_that_ends_has_completed(tmp_path: Path) -> None:
     step = Step(tmp_path, "end")
     found = step.ended()
-    assert (found.status, found.exit, found.error) == ("COMPLETED", 0, "")
+    assert (found.status, found.exit, found.error, found.exit_status) == ("COMPLETED", 0, "", "")
     assert step.log.read_text() == "acting {'day': '7'}\n"
     assert step.log.parent.stat().st_mode & 0o077 == 0, "other users can read what it printed"
+
+
+def test_a_text_that_a_step_returns_is_its_exit_status(tmp_path: Path) -> None:
+    found = Step(tmp_path, "NO ROWS").ended()
+    assert (found.status, found.exit, found.exit_status) == ("COMPLETED", 0, "NO ROWS")
 
 
 @pytest.mark.parametrize(
     ("what", "code", "error"),
     [
+        ("two\nlines", 1, "ValueError: Expected an exit status of at most 200 printable characters, got 'two\\nlines'"),
         ("raise", 1, "ValueError: no such day"),
         ("exit", 7, "exit code 7"),
         ("die", -signal.SIGABRT, "the process of the step has ended: ended by signal 6; last it printed: "),
@@ -124,7 +132,7 @@ def test_a_step_that_fails_says_why(tmp_path: Path, what: str, code: int, error:
     found = step.ended()
     assert (found.status, found.exit) == ("FAILED", code)
     assert found.error.startswith(error)
-    assert ("Traceback" in step.log.read_text()) == (what == "raise")
+    assert ("Traceback" in step.log.read_text()) == (what in ("raise", "two\nlines"))
 
 
 def test_a_module_that_was_changed_is_not_executed(tmp_path: Path) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import count
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.xd.admin.jobs.progress import progress
-from storm_on_spark.xd.dsl import Code, DslError, Flow, Module, Sequence, Split, parse_job
+from storm_on_spark.xd.admin.jobs.progress import Progress, progress
+from storm_on_spark.xd.dsl import Code, DslError, Flow, Module, Sequence, parse_job
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.steps import ParameterError, check_steps
+from storm_on_spark.xd.tree.jobs import Status, StepNode
 
 
 def shape(flow: Flow) -> Any:
@@ -33,7 +35,7 @@ def shape(flow: Flow) -> Any:
         ("<a & b>", {"split": ["a", "b"]}),
         ("<a || b & c> || d", [{"split": [["a", "b"], "c"]}, "d"]),
         ("a || <b & <c & d> || e>", ["a", {"split": ["b", [{"split": ["c", "d"]}, "e"]]}]),
-        ("<a>", "a"),
+        ("<a>", {"split": ["a"]}),
         ("nightly = a\n|| b", ["a", "b"]),
     ],
 )
@@ -48,8 +50,19 @@ def test_what_a_text_says(text: str, found: Any) -> None:
         ("  ", Code.EMPTY, 2),
         ("a ||", Code.EXPECTED_MODULE, 4),
         ("|| a", Code.EXPECTED_MODULE, 0),
-        ("a | b", Code.UNEXPECTED_TEXT, 2),
-        ("a | FAILED=b", Code.UNEXPECTED_TEXT, 2),
+        ("a | b", Code.TRANSITION, 5),
+        ("a | *=b", Code.TRANSITION, 4),
+        ("a | ''=b", Code.TRANSITION, 4),
+        ("a | 'F=b", Code.TRANSITION, 4),
+        ("a | F=b | F=c", Code.TRANSITION, 10),
+        ("a | F=$OFF", Code.TRANSITION, 6),
+        ("a || b | F=a", Code.TRANSITION, 11),
+        ("a | F=a", Code.TRANSITION, 6),
+        ("a | F=", Code.EXPECTED_MODULE, 6),
+        ("a | F='b'", Code.EXPECTED_MODULE, 6),
+        ("a | F=x:b || x:c", Code.DUPLICATE_LABEL, 6),
+        ("j = a | F=j", Code.NAMED_LIKE_MODULE, 10),
+        (" || ".join(f"a{number} | F=b{number}" for number in range(51)), Code.TOO_LONG, 723),
         ("a > b", Code.UNEXPECTED_TEXT, 2),
         ("a b", Code.UNEXPECTED_TEXT, 2),
         ("<a & b", Code.UNEXPECTED_TEXT, 6),
@@ -57,7 +70,7 @@ def test_what_a_text_says(text: str, found: Any) -> None:
         ("<>", Code.EXPECTED_MODULE, 1),
         ("<a & b>>", Code.UNEXPECTED_TEXT, 7),
         ("a & b", Code.UNEXPECTED_TEXT, 2),
-        ("a || a", Code.DUPLICATE_LABEL, 5),
+        ("a || a:b", Code.DUPLICATE_LABEL, 5),
         ("<a & b:a> || b:c", Code.DUPLICATE_LABEL, 13),
         ("a --x", Code.EXPECTED_OPTION, 2),
         ("a --x=&", Code.EXPECTED_VALUE, 6),
@@ -75,7 +88,9 @@ def test_what_is_no_job(text: str, code: Code, position: int) -> None:
     assert (raised.value.code, raised.value.position) == (code, position)
 
 
-PIECES = st.sampled_from(["a", "b:c", "|", "||", "<", "&", ">", "--x=1", " ", "'", '"', "=", "j ="])
+PIECES = st.sampled_from(
+    ["a", "b:c", "|", "||", "| F=", "'*'=", "$END", "<", "&", ">", "--x=1", " ", "'", '"', "=", "j ="]
+)
 
 
 @given(st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=20).map("".join))
@@ -87,6 +102,22 @@ def test_any_text_is_a_job_or_an_error_within_it(text: str) -> None:
 
 
 FLOW = parse_job("load || <report || mail & count> || clean").flow
+HANDLED = parse_job(
+    "load | FAILED = tell | 'NO *' = $STOP | 'NO ROWS' = clean | '*' = $FAIL | DONE = report || report"
+    " || <a | FAILED = mend & b | ODD = $END> || clean | FAILED = tell"
+).flow
+ON = {"load": "DONE", "report": "COMPLETED"}
+
+
+def nodes(states: Any) -> dict[str, StepNode]:
+    """Returns steps; one that ended with an exit status of its own has completed."""
+    kinds = get_args(Status)
+    return {
+        label: StepNode(status=state, execution=1)
+        if state in kinds
+        else StepNode(status="COMPLETED", execution=1, exit_status=state)
+        for label, state in states.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -106,49 +137,97 @@ FLOW = parse_job("load || <report || mail & count> || clean").flow
         ({"load": "COMPLETED", "report": "STOPPED", "count": "FAILED"}, "FAILED", ()),
         (dict.fromkeys(["load", "report", "mail", "count"], "COMPLETED"), None, ("clean",)),
         (dict.fromkeys(["load", "report", "mail", "count", "clean"], "COMPLETED"), "COMPLETED", ()),
+        # An exit status of its own leads on only by a transition, or behind the last step.
+        ({"load": "ODD"}, "FAILED", ()),
+        ({**dict.fromkeys(["load", "report", "mail", "count"], "COMPLETED"), "clean": "ODD"}, "COMPLETED", ()),
     ],
 )
 def test_which_steps_come_next(states: Any, status: str | None, following: tuple[str, ...]) -> None:
-    found = progress(FLOW, states)
+    found = progress(FLOW, nodes(states))
     assert (found.status, found.next) == (status, following)
 
 
-def test_a_job_that_is_to_stop_starts_nothing_and_waits_for_what_runs() -> None:
-    running = progress(FLOW, {"load": "COMPLETED", "count": "STARTED"}, stopping=True)
-    assert (running.status, running.next) == (None, ())
-    assert progress(FLOW, {"load": "COMPLETED"}, stopping=True).status == "STOPPED"
-    assert progress(FLOW, {"load": "FAILED"}, stopping=True).status == "FAILED"
-
-
-FLOWS = st.recursive(
-    st.just("x"),
-    lambda inner: st.tuples(st.booleans(), st.lists(inner, min_size=2, max_size=3)),
-    max_leaves=12,
+@pytest.mark.parametrize(
+    ("states", "status", "following", "again"),
+    [
+        ({"load": "DONE"}, None, ("report",), ()),
+        ({"load": "FAILED"}, None, ("tell",), ()),
+        ({"load": "FAILED", "tell": "STARTED"}, None, (), ()),
+        # An aside ends its sequence: what was handled has not failed.
+        ({"load": "FAILED", "tell": "COMPLETED"}, "COMPLETED", (), ()),
+        ({"load": "FAILED", "tell": "FAILED"}, "FAILED", (), ("tell",)),
+        # What says most of the exit status counts; '*' is for all others, also for COMPLETED.
+        ({"load": "NO ROWS"}, None, ("clean",), ()),
+        ({"load": "NO DISK"}, "STOPPED", (), ("load",)),
+        ({"load": "COMPLETED"}, "FAILED", (), ("load",)),
+        # No transition is for a step that was stopped.
+        ({"load": "STOPPED"}, "STOPPED", (), ("load",)),
+        ({"load": "NO ROWS", "clean": "COMPLETED"}, "COMPLETED", (), ()),
+        ({"load": "NO ROWS", "clean": "ODD"}, "FAILED", (), ("clean",)),
+        # Within a split a sequence ends for itself.
+        ({**ON, "a": "FAILED", "b": "STARTED"}, None, ("mend",), ()),
+        ({**ON, "a": "FAILED", "mend": "COMPLETED", "b": "ODD"}, None, ("clean",), ()),
+        ({**ON, "a": "FAILED", "mend": "COMPLETED", "b": "FAILED"}, "FAILED", (), ("b",)),
+        ({**ON, "a": "FAILED", "mend": "FAILED", "b": "FAILED"}, "FAILED", (), ("mend", "b")),
+        ({**ON, "a": "COMPLETED", "b": "COMPLETED", "clean": "FAILED"}, None, ("tell",), ()),
+    ],
 )
+def test_where_transitions_lead(states: Any, status: str | None, following: Any, again: Any) -> None:
+    found = progress(HANDLED, nodes(states))
+    assert (found.status, found.next, found.broken) == (status, following, again)
 
 
-@given(FLOWS, st.randoms(use_true_random=False))
-def test_a_job_whose_steps_complete_in_any_order_runs_each_once(plan: Any, random: Any) -> None:
-    labels = iter(range(100))
+def test_a_job_that_is_to_stop_starts_nothing_and_waits_for_what_runs() -> None:
+    running = progress(FLOW, nodes({"load": "COMPLETED", "count": "STARTED"}), stopping=True)
+    assert (running.status, running.next) == (None, ())
+    assert progress(FLOW, nodes({"load": "COMPLETED"}), stopping=True).status == "STOPPED"
+    assert progress(FLOW, nodes({"load": "FAILED"}), stopping=True).status == "FAILED"
+    assert progress(HANDLED, nodes({"load": "FAILED"}), stopping=True).status == "STOPPED"
 
-    def made(part: Any) -> Flow:
-        if part == "x":
-            name = f"s{next(labels)}"
-            return Module(name, name)
-        parts = tuple(made(each) for each in part[1])
-        return Sequence(parts) if part[0] else Split(parts)
 
-    flow = made(plan)
+@st.composite
+def job_texts(draw: st.DrawFn) -> str:
+    """Draws a job of steps s0, s1, ... with transitions forwards and aside."""
+    labels = count()
+
+    def flow(level: int) -> str:
+        parts = []
+        for _ in range(draw(st.integers(1, 3))):
+            if level and draw(st.booleans()):
+                parts.append(f"<{flow(level - 1)} & {flow(level - 1)}>")
+                continue
+            step = f"s{next(labels)}"
+            for status in draw(st.lists(st.sampled_from(["FAILED", "ODD", "'*'"]), unique=True)):
+                step += f" | {status} = {draw(st.sampled_from(['$END', '$FAIL', '$STOP', 'aside']))}"
+            parts.append(step)
+        return " || ".join(parts)
+
+    return flow(2)
+
+
+@given(job_texts(), st.randoms(use_true_random=False))
+def test_a_job_ends_and_runs_no_step_twice_and_a_restart_ends_it(text: str, random: Any) -> None:
+    flow = parse_job(text).flow
     states: dict[str, Any] = {}
-    while (found := progress(flow, states)).status is None:
-        assert not set(found.next) & states.keys()
-        states.update(dict.fromkeys(found.next, "STARTED"))
-        running = sorted(label for label, state in states.items() if state == "STARTED")
-        assert running, "it neither goes on nor ends"
-        states[random.choice(running)] = "COMPLETED"
-    assert found.status == "COMPLETED"
-    assert set(states.values()) == {"COMPLETED"}
-    assert len(states) == next(labels)
+
+    def run(ends: list[str]) -> Progress:
+        while (found := progress(flow, nodes(states))).status is None:
+            assert not set(found.next) & states.keys()
+            states.update(dict.fromkeys(found.next, "STARTED"))
+            running = sorted(label for label, state in states.items() if state == "STARTED")
+            assert running, "it neither goes on nor ends"
+            states[random.choice(running)] = random.choice(ends)
+        return found
+
+    first = run(["COMPLETED", "FAILED", "ODD"])
+    assert bool(first.broken) == (first.status != "COMPLETED")
+    # What a restart keeps leads again to the steps that are run again.
+    for label in first.broken:
+        del states[label]
+    kept = dict(states)
+    assert set(progress(flow, nodes(states)).next) == set(first.broken)
+    run(["COMPLETED"])
+    assert kept.items() <= states.items()
 
 
 def test_a_launch_fills_options() -> None:

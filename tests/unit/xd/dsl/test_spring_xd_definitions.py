@@ -11,8 +11,9 @@ from storm_on_spark.xd.dsl import Channel, DslError, Flow, Module, Sequence, Str
 
 
 def shown(module: Module) -> str:
-    """Returns a module as label, name and options, where the label is not the name."""
+    """Returns a module as label, name, options and transitions, where the label is not the name."""
     options = "".join(f" {name}=[{value}]" for name, value in module.options)
+    options += "".join(f" {each.status}->{each.target}" for each in module.transitions)
     return f"{'' if module.label == module.name else f'{module.label}@'}{module.name}{options}"
 
 
@@ -205,7 +206,8 @@ def steps(flow: Flow) -> str:
     if isinstance(flow, Module):
         return shown(flow)
     if isinstance(flow, Sequence):
-        return f"[{', '.join(map(steps, flow.parts))}]"
+        asides = f"; {', '.join(map(steps, flow.asides))}" if flow.asides else ""
+        return f"[{', '.join(map(steps, flow.parts))}{asides}]"
     return f"{{{', '.join(map(steps, flow.branches))}}}"
 
 
@@ -230,7 +232,64 @@ def steps(flow: Flow) -> str:
         ("<x: a --p=1 & y: a --q='v w'>|| b", "[{x@a p=[1], y@a q=[v w]}, b]"),
         ("<a --p=f('x & y')& b --q=n>4> || c", "[{a p=[f('x & y')], b q=[n>4]}, c]"),
         ("<(a || b --p=f(1)) & c --q='hi'+p>", "{[a, b p=[f(1)]], c q=['hi'+p]}"),
-        ("<<a & b --p=2>>", "{a, b p=[2]}"),
+        ("<<a & b --p=2>>", "{{a, b p=[2]}}"),
+        # Names.
+        ("a.b.c", "a.b.c"),
+        ("a_b.c", "a_b.c"),
+        ("a_b_c", "a_b_c"),
+        # A step that is there again gets a number.
+        ("foo || foo", "[foo, foo1@foo]"),
+        ("<foo & foo>", "{foo, foo1@foo}"),
+        ("foo || <foo & foo>", "[foo, {foo1@foo, foo2@foo}]"),
+        ("foo || bar || foo || <goo & foo> || foo", "[foo, bar, foo1@foo, {goo, foo2@foo}, foo3@foo]"),
+        # Transitions.
+        ("jobA | BROKEN=$END", "[jobA BROKEN->$END]"),
+        ("jobA|BROKEN=$END", "[jobA BROKEN->$END]"),
+        ("jobA |BROKEN =$FAIL", "[jobA BROKEN->$FAIL]"),
+        ("jobA |BROKEN= $FAIL", "[jobA BROKEN->$FAIL]"),
+        ("jobA|BROKEN=$END|'*'=something", "[jobA BROKEN->$END *->something; something]"),
+        ("<(xx | '*'=$END) & yy>", "{[xx *->$END], yy}"),
+        ("foo | completed = bar | wibble=wobble", "[foo completed->bar wibble->wobble; bar, wobble]"),
+        ('foo | "*" = wibble', "[foo *->wibble; wibble]"),
+        ("foo | 'abc def' = bar", "[foo abc def->bar; bar]"),
+        ("<foo | completed=kill & bar>", "{[foo completed->kill; kill], bar}"),
+        ("<foo\n  | 'completed'=kill\n  | '*' = gone\n  & bar>", "{[foo completed->kill *->gone; kill, gone], bar}"),
+        ("foo || bar | failed = goo", "[foo, bar failed->goo; goo]"),
+        ("<a & b> || foo | wibble = $END || <c & d>", "[{a, b}, foo wibble->$END, {c, d}]"),
+        (
+            "aaa | COMPLETED = kill | FOO = bar || bbb | COMPLETED = kill || ccc",
+            "[aaa COMPLETED->kill FOO->bar, bbb COMPLETED->kill, ccc; kill, bar]",
+        ),
+        # One target of a sequence is one step; another branch has its own.
+        (
+            "foo | failed = bbb | error = bbb || bar | failed = bbb",
+            "[foo failed->bbb error->bbb, bar failed->bbb; bbb]",
+        ),
+        ("<foo | failed = boo & bar | failed = boo>", "{[foo failed->boo; boo], [bar failed->boo1; boo1@boo]}"),
+        (
+            "<foo | failed = boo | error = boo || goo & bar | failed = boo>",
+            "{[foo failed->boo error->boo, goo; boo], [bar failed->boo1; boo1@boo]}",
+        ),
+        ("<foo | completed=goo & bar> || boo || goo", "[{[foo completed->goo1; goo1@goo], bar}, boo, goo]"),
+        ("<foo | completed=hoo & bar> || boo || goo", "[{[foo completed->hoo; hoo], bar}, boo, goo]"),
+        # A target that comes later in the sequence is that step.
+        ("aaa | failed = ccc || bbb || ccc || ddd", "[aaa failed->ccc, bbb, ccc, ddd]"),
+        (
+            "aaa | foo = $END | B = bbb | '*' = ccc || bbb || ccc",
+            "[aaa foo->$END B->bbb *->ccc, bbb, ccc]",
+        ),
+        ("aaa | FOO = XXX | B = bbb | '*' = ccc || bbb || ccc", "[aaa FOO->XXX B->bbb *->ccc, bbb, ccc; XXX]"),
+        ("aaa|| bbb || farg | 'FAILED'=ccc ||ddd", "[aaa, bbb, farg FAILED->ccc, ddd; ccc]"),
+        (
+            "aaa | 'FAILED'=iii ||< bbb | 'FAILED'=iii|| zzz  & ccc | 'FAILED'=jjj> ||ddd| 'FAILED'=iii||<ggg| "
+            "'FAILED'=kkk | '*'=$END& hhh| 'FAILED'=kkk>",
+            "[aaa FAILED->iii, {[bbb FAILED->iii1, zzz; iii1@iii], [ccc FAILED->jjj; jjj]}, ddd FAILED->iii, "
+            "{[ggg FAILED->kkk *->$END; kkk], [hhh FAILED->kkk1; kkk1@kkk]}; iii]",
+        ),
+        (
+            "<(sqoop-6e44 | 'FAILED' = kill1  || sqoop-e07a | 'FAILED' = kill1) &  (sqoop-6420 | 'FAILED' = kill3)>",
+            "{[sqoop-6e44 FAILED->kill1, sqoop-e07a FAILED->kill1; kill1], [sqoop-6420 FAILED->kill3; kill3]}",
+        ),
     ],
 )
 def test_a_job_of_spring_xd_means_the_same(definition: str, meaning: str) -> None:
@@ -247,15 +306,20 @@ def test_a_job_of_spring_xd_means_the_same(definition: str, meaning: str) -> Non
         ("<a x --aaa=bbb & b> || foo", 3),
         ("jobModuleA jobNameA", 11),
         ("<a & b> rubbish", 8),
-        ("foo | || = bar", 4),
+        ("foo | || = bar", 6),
+        ("foo | abc def = bar", 10),
+        ("<a & b y --aaa=bbb --ccc=ddd> || foo", 7),
+        ("foo bar --aaa=bbb | completed = bar | wibble=wobble", 4),
+        ("jobModuleA jobNameA --foo=bar --boo=gar", 11),
+        # A parser of Spring XD's takes nothing at all, which none of its jobs can be.
+        (" ", 1),
+        # An asterisk alone is no exit status there, either.
+        ("foo | * = bar", 6),
         ("foo || transform --expression=new StringBuilder(payload).reverse() || bar", 34),
         ("foo || transform bar --expression=x || bar", 17),
         ("(a || b", 7),
         ("a || b)", 6),
         ("<a & (b> & c)", 7),
-        # Transitions, which Spring XD has.
-        ("jobA | BROKEN=$END", 5),
-        ("<foo | 'completed'=kill & bar>", 5),
     ],
 )
 def test_a_job_that_is_none_is_refused_at_a_position(definition: str, position: int) -> None:
