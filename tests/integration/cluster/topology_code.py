@@ -6,6 +6,8 @@ import random
 import shutil
 from pathlib import Path
 
+from cluster_records import manifest
+
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.records import CodeManifest
@@ -26,14 +28,7 @@ def packed(folder: Path, size: int) -> Path:
 
 def manifest_of(artifacts: Path, distributor: str, metafile: str) -> CodeManifest:
     """Returns the manifest that a Nimbus would write."""
-    return CodeManifest(
-        topology_id=TOPOLOGY,
-        artifacts=artifacts_of(artifacts),
-        uploader="localhost:6627",
-        uploaded_at=0.0,
-        distributor=distributor,
-        metafile=metafile,
-    )
+    return manifest(TOPOLOGY, artifacts=artifacts_of(artifacts), distributor=distributor, metafile=metafile)
 
 
 def same(left: Path, right: Path) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import cluster_records as made
 import pytest
 from memory_state import MemoryState
+from msgspec.structs import replace
 
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
@@ -16,20 +18,12 @@ from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUBMISSIONS, SUPERVISORS, WORKERBEATS
 from storm_on_spark.cluster.records import (
-    Assignment,
-    CodeManifest,
-    Ownership,
     Record,
-    StormBase,
-    Submission,
-    SupervisorInfo,
     Transition,
-    WorkerBeat,
     encode,
 )
 
 T = "words-1-1"
-PLACE = {"supervisor_id": "s", "host": "h", "port": 6700, "launch": 1}
 
 
 class Nowhere(CodeDistributor):
@@ -85,45 +79,28 @@ class World:
         )
         self.fence = self.state.lead()
         self.records: dict[str, Record] = {
-            STORMS: StormBase(
-                topology_id=T, name="words", owner="o", status="ACTIVE", submitted_at=0.0, launch=1, conf={}
-            ),
-            ASSIGNMENTS: Assignment(topology_id=T, epoch=1, assigned_at=0.0, **PLACE),
-            CODE: CodeManifest(
-                topology_id=T, artifacts=(), uploader="n:1", uploaded_at=0.0, distributor="nowhere", metafile="{}"
-            ),
-            OWNERS: Ownership(topology_id=T, pid=7, epoch=1, **PLACE),
-            WORKERBEATS: WorkerBeat(
-                topology_id=T, pid=7, time=0.0, started_at=0.0, info={"status": "COMPLETED"}, **PLACE
-            ),
+            STORMS: made.storm(T, name="words"),
+            ASSIGNMENTS: made.assignment(T),
+            CODE: made.manifest(T, uploader="n:1", distributor="nowhere", metafile="{}"),
+            OWNERS: made.ownership(T, pid=7),
+            WORKERBEATS: made.beat(T, 0.0, pid=7, info={"status": "COMPLETED"}),
         }
         for folder, record in self.records.items():
             if folder != WORKERBEATS:
                 self.state.put(record, folder, T)
-        for name in "st":
-            self.state.put(
-                SupervisorInfo(
-                    supervisor_id=name, host="h", slots=(6700,), started_at=0.0, version="1", heartbeat_at=0.0
-                ),
-                *(SUPERVISORS, name),
-            )
+        for name in "at":
+            self.state.put(made.supervisor(name, slots=(6700,)), SUPERVISORS, name)
 
     def rounds(self) -> None:
         """Lets more time go by than any timeout, with supervisors that beat."""
         for _ in range(20):
             self.clock += 30.0
-            for name in "st":
+            for name in "at":
                 found = self.state.snapshot().supervisors.get(name)
                 if found is not None:
-                    self.state.put(
-                        SupervisorInfo(**{**_fields(found), "heartbeat_at": self.clock}), *(SUPERVISORS, name)
-                    )
+                    self.state.put(replace(found, heartbeat_at=self.clock), SUPERVISORS, name)
             self.leader.round(self.fence, self.state.snapshot())
             self.leader.sweep(self.fence, self.state.snapshot(), 0.0)
-
-
-def _fields(record: Record):
-    return {name: getattr(record, name) for name in record.__struct_fields__}
 
 
 def newer(record: Record) -> bytes:
@@ -140,7 +117,7 @@ def test_a_record_that_cant_be_read_ends_nothing(folder: str, damage: str) -> No
     world.state.put(DAMAGES[damage](world.records[folder]), folder, T)
     if folder != WORKERBEATS:
         # So that nobody says that it is silent.
-        world.state.put(WorkerBeat(**{**_fields(world.records[WORKERBEATS]), "info": {}}), WORKERBEATS, T)
+        world.state.put(replace(world.records[WORKERBEATS], info={}), WORKERBEATS, T)
         world.leader.drivers = Drivers(1e9, 1e9)
     before = dict(world.state.nodes)
     world.rounds()
@@ -164,9 +141,7 @@ def test_without_damage_the_same_world_does_change() -> None:
 
 def test_code_is_left_while_a_submission_cant_be_read() -> None:
     world = World()
-    submission = Submission(
-        key="k", topology_id=T, name="w", owner="o", conf={}, initial_status="ACTIVE", submitted_at=0.0, step="storing"
-    )
+    submission = made.submission(T, key="k")
     for folder in (STORMS, ASSIGNMENTS, OWNERS):
         del world.state.nodes[folder, T]
     world.state.put(newer(submission), SUBMISSIONS, "k")
@@ -178,17 +153,16 @@ def test_code_is_left_while_a_submission_cant_be_read() -> None:
 def test_a_supervisor_that_cant_be_read_keeps_its_topology() -> None:
     world = World()
     del world.state.nodes[OWNERS, T]
-    world.state.put(newer(world.state.snapshot().supervisors["s"]), SUPERVISORS, "s")
+    world.state.put(newer(world.state.snapshot().supervisors["a"]), SUPERVISORS, "a")
     world.rounds()
-    assert world.state.snapshot().assignments[T].supervisor_id == "s"
+    assert world.state.snapshot().assignments[T].supervisor_id == "a"
 
 
 def test_others_are_scheduled_beside_an_assignment_that_cant_be_read_and_not_in_its_slot() -> None:
     world = World()
     world.state.put(newer(world.records[ASSIGNMENTS]), ASSIGNMENTS, T)
     for name in ("a-2-2", "b-3-3"):
-        base = _fields(world.records[STORMS])
-        world.state.put(StormBase(**{**base, "topology_id": name, "name": name[0]}), STORMS, name)
+        world.state.put(replace(world.records[STORMS], topology_id=name, name=name[0]), STORMS, name)
     world.clock = 1.0
     world.leader.round(world.fence, world.state.snapshot())
     found = world.state.snapshot().assignments
@@ -197,9 +171,8 @@ def test_others_are_scheduled_beside_an_assignment_that_cant_be_read_and_not_in_
 
 def test_a_topology_that_is_killed_goes_whatever_its_assignment_says() -> None:
     world = World()
-    base = {**_fields(world.records[STORMS]), "status": "KILLED"}
-    base["transition"] = Transition(kind="kill", due_at=1.0, previous="ACTIVE")
-    world.state.put(StormBase(**base), STORMS, T)
+    transition = Transition(kind="kill", due_at=1.0, previous="ACTIVE")
+    world.state.put(replace(world.records[STORMS], status="KILLED", transition=transition), STORMS, T)
     world.state.put(newer(world.records[ASSIGNMENTS]), ASSIGNMENTS, T)
     world.clock = 2.0
     world.leader.round(world.fence, world.state.snapshot())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from cluster_records import storm
 from world import World
 
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.paths import STORMS
-from storm_on_spark.cluster.records import StormBase, encode
+from storm_on_spark.cluster.records import encode
 
 TOPOLOGIES, SUPERVISORS = 200, 50
 
@@ -21,15 +22,7 @@ def fill(world: World, topologies: int, supervisors: int) -> None:
     made = []
     for number in range(topologies):
         name = f"t-{number}-1"
-        base = StormBase(
-            topology_id=name,
-            name="t",
-            owner="me",
-            status="ACTIVE",
-            submitted_at=float(number),
-            launch=1,
-            conf={"my.key": "x" * 500},
-        )
+        base = storm(name, name="t", submitted_at=float(number), conf={"my.key": "x" * 500})
         made.append(world.session.client.create_async(world.session.paths.of(STORMS, name), encode(base)))
     for each in made:
         each.get(timeout=60)

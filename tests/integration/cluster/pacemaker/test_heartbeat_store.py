@@ -8,6 +8,7 @@ import socket
 import time
 
 import pytest
+from cluster_records import assignment, beat
 
 from storm_on_spark.cluster.errors import PacemakerError, RecordError
 from storm_on_spark.cluster.heartbeats.browser import PacemakerBrowser
@@ -21,7 +22,6 @@ from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter, Supervisor
 from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.records import Assignment, WorkerBeat
 from storm_on_spark.cluster.zookeeper.server import free_ports
 
 pytestmark = pytest.mark.integration
@@ -36,11 +36,6 @@ def eventually(condition, what):
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
     return found
-
-
-def beat(topology="t-1-1", supervisor="a", at=1.0, **more):
-    fields = {"host": "h", "port": 6700, "pid": 1, "launch": 1, "started_at": 0.0, "info": {"status": "ACTIVE"}}
-    return WorkerBeat(**{**fields, "topology_id": topology, "supervisor_id": supervisor, "time": at, **more})
 
 
 class Pacemakers:
@@ -108,16 +103,16 @@ def pacemakers(conf):
 def test_a_writer_turns_to_another_server_and_back_to_the_first(pacemakers):
     login = writer_login(pacemakers.logins, "t-1-1")
     with PacemakerWriter(pacemakers.settings, login, random.Random(1)) as writer:
-        path = worker_path(beat())
+        path = worker_path(beat("t-1-1"))
 
         def holds(number, at):
-            writer.put(beat(at=at))
+            writer.put(beat("t-1-1", at))
             eventually(
-                lambda: (value := pacemakers.values(number).get(path)) and unpack(value, path) == beat(at=at),
+                lambda: (value := pacemakers.values(number).get(path)) and unpack(value, path) == beat("t-1-1", at),
                 f"server {number} has the heartbeat of {at}",
             )
 
-        writer.put(beat(at=1.0))
+        writer.put(beat("t-1-1", 1.0))
         eventually(lambda: pacemakers.values(0) or pacemakers.values(1), "some server has it")
         first = 0 if pacemakers.values(0) else 1
         holds(first, 2.0)
@@ -127,7 +122,7 @@ def test_a_writer_turns_to_another_server_and_back_to_the_first(pacemakers):
         pacemakers.start(first)
 
         def is_back():
-            writer.put(beat(at=4.0))
+            writer.put(beat("t-1-1", 4.0))
             return pacemakers.values(first)
 
         eventually(is_back, "the first is used again")
@@ -144,9 +139,7 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
         shown.update,
         window=15.0,
     )
-    assignment = Assignment(
-        topology_id="t-1-1", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0
-    )
+    assignments = {"t-1-1": assignment("t-1-1")}
     with (
         PacemakerWriter(pacemakers.settings, writer_login(pacemakers.logins, "t-1-1")) as driver,
         PacemakerWriter(pacemakers.settings, writer_login(pacemakers.logins, "gone-1-1")) as other,
@@ -154,7 +147,7 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
             pacemakers.settings, supervisor_path("a"), writer_login(pacemakers.logins, SUPERVISORS_ID)
         ) as supervisor,
     ):
-        driver.put(beat(at=1.0))
+        driver.put(beat("t-1-1", 1.0))
         other.put(beat("gone-1-1"))
         supervisor.put()
         both = set(pacemakers.names)
@@ -164,7 +157,7 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
         # Without its thread: a connection is for one thread, and here the test looks.
         with contextlib.closing(reader):
             reader.look()
-            assert shown == {"t-1-1": beat(at=1.0)}
+            assert shown == {"t-1-1": beat("t-1-1", 1.0)}
             known = reader.knowledge()
             assert known.unknown_since is None
             assert {name for state in known.pacemakers for name in state.writers} >= {"t-1-1/a-6700"}
@@ -173,26 +166,24 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
                 "the supervisor says that it reaches both",
             )
             reader.look()
-            assert reader.unjudged({"t-1-1": assignment}) == set()
+            assert reader.unjudged(assignments) == set()
             # One that may be used by drivers doesn't answer: the driver may write there.
             pacemakers.stop(0)
             reader.look()
-            assert reader.unjudged({"t-1-1": assignment}) == {"t-1-1"}
+            assert reader.unjudged(assignments) == {"t-1-1"}
             supervisor.put()
             eventually(lambda: pacemakers.reached_by("a", 1) == {pacemakers.names[1]}, "the supervisor misses it, too")
-            eventually(
-                lambda: reader.look() or not reader.unjudged({"t-1-1": assignment}), "then the silence is its own"
-            )
+            eventually(lambda: reader.look() or not reader.unjudged(assignments), "then the silence is its own")
             assert reader.mute() == set()
-            driver.put(beat(at=2.0))
-            eventually(lambda: reader.look() or shown["t-1-1"] == beat(at=2.0), "it is heard at the other")
+            driver.put(beat("t-1-1", 2.0))
+            eventually(lambda: reader.look() or shown["t-1-1"] == beat("t-1-1", 2.0), "it is heard at the other")
             pacemakers.stop(1)
             reader.look()
             known = reader.knowledge()
             assert known.reason == "no Pacemaker answers"
             assert abs(known.unknown_since - time.time()) < DEADLINE
             assert all(state.away_since is not None for state in known.pacemakers)
-            assert shown["t-1-1"] == beat(at=2.0)
+            assert shown["t-1-1"] == beat("t-1-1", 2.0)
             for number in range(2):
                 pacemakers.start(number)
             reader.forget("t-1-1")
@@ -201,8 +192,8 @@ def test_a_nimbus_reads_all_and_says_what_it_does_not_know(pacemakers):
                 lambda: reader.look() or all(state.away_since is None for state in reader.knowledge().pacemakers),
                 "both have answered a look, and have deleted it before",
             )
-            driver.put(beat(at=3.0))
-            eventually(lambda: reader.look() or shown["t-1-1"] == beat(at=3.0), "heard again")
+            driver.put(beat("t-1-1", 3.0))
+            eventually(lambda: reader.look() or shown["t-1-1"] == beat("t-1-1", 3.0), "heard again")
             assert reader.knowledge().unknown_since is None
 
 
@@ -260,7 +251,7 @@ def test_heartbeats_can_be_looked_at(pacemakers):
     ):
         assert browser.names("/workerbeats") == []
         assert browser.get("/workerbeats/t-1-1/a-6700") is None
-        writer.put(beat(at=5.0))
+        writer.put(beat("t-1-1", 5.0))
         eventually(lambda: browser.names("/workerbeats") == ["t-1-1"], "it is listed")
         assert browser.names("/workerbeats/t-1-1") == ["a-6700"]
         assert browser.get("/workerbeats/t-1-1/a-6700")["time"] == 5.0
@@ -274,7 +265,7 @@ def test_what_was_written_for_another_path_is_no_heartbeat(pacemakers):
     path = "/workerbeats/t-1-1/b-6700"
     login = writer_login(pacemakers.logins, "t-1-1")("")
     with Connection(pacemakers.names[0], pacemakers.settings, login) as connection:
-        connection.ask([(MessageType.SEND_PULSE, Pulse(path, pack(beat())))])
+        connection.ask([(MessageType.SEND_PULSE, Pulse(path, pack(beat("t-1-1"))))])
     with pytest.raises(RecordError, match="this heartbeat says that it is of"):
         unpack(pacemakers.values(0)[path], path)
 

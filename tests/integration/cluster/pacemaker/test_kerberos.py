@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cluster_records import beat
 from kdc import REALM, Kdc, kdc
 from storm_peer import storm_peer, storm_server
 
@@ -37,7 +38,6 @@ from storm_on_spark.cluster.pacemaker.messages import (
     token_of,
 )
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.cluster.security.digest import Login
 from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
@@ -130,20 +130,6 @@ def test_our_client_reads_and_writes_after_its_login(server: PacemakerServer, re
         log_in(client, realm, "nimbus")
         assert client.ask(T.SEND_PULSE, BEAT).type is T.SEND_PULSE_RESPONSE
         assert client.ask(T.GET_PULSE, BEAT.id).data == BEAT
-
-
-def a_beat(at: float) -> WorkerBeat:
-    return WorkerBeat(
-        topology_id="words-1",
-        supervisor_id="a",
-        host="h",
-        port=6700,
-        pid=1,
-        launch=1,
-        started_at=0.0,
-        time=at,
-        info={"status": "ACTIVE"},
-    )
 
 
 Enter = Callable[[RawClient, PacemakerServer], None]
@@ -340,14 +326,14 @@ def test_our_client_logs_in_at_storms_server(realm: Kdc, jaas: Path, tmp_path: P
         ours = {"pacemaker.auth.method": "KERBEROS", "java.security.auth.login.config": str(jaas)}
         logins = HeartbeatSettings.from_conf(ours)
         settings = PacemakerSettings((name := f"localhost:{port}",), timeout_secs=10.0)
-        path = worker_path(beat := a_beat(at=1.0))
+        path = worker_path(said := beat("words-1"))
         with (
             PacemakerWriter(settings, writer_login(logins, "words-1"), random.Random(1)) as writer,
             PulseReader(Connection(name, settings, reader_login(logins.login)(name))) as reader,
         ):
-            writer.put(beat)
+            writer.put(said)
             eventually(lambda: path in reader.read_tree("/workerbeats"), "Storm's server has the heartbeat")
-            assert unpack(reader.read_tree("/workerbeats")[path], path) == beat
+            assert unpack(reader.read_tree("/workerbeats")[path], path) == said
             reader.delete("/workerbeats/words-1")
             assert reader.get(path) is None
         with RawClient(port) as stranger:

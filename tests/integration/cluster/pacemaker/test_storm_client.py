@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from cluster_records import beat
 from lengths import PATIENCE_SECS
 from storm_peer import StormPeer, storm_peer, storm_server
 
@@ -24,7 +25,6 @@ from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter
 from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Nodes, Pulse, Records
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 pytestmark = pytest.mark.integration
@@ -50,20 +50,6 @@ def eventually(found: Callable[[], X]) -> X:
         assert time.monotonic() < deadline, "it does not come true"
         time.sleep(0.05)
     return what
-
-
-def beat(at: float) -> WorkerBeat:
-    return WorkerBeat(
-        topology_id="words-1",
-        supervisor_id="a",
-        host="h",
-        port=6700,
-        pid=1,
-        launch=1,
-        started_at=0.0,
-        time=at,
-        info={"status": "ACTIVE"},
-    )
 
 
 def value(text: bytes) -> str:
@@ -214,10 +200,10 @@ def test_our_clients_log_in_at_two_of_storms_servers_and_one_is_enough(tmp_path:
             for name in names
         ]
         writer = stack.enter_context(PacemakerWriter(settings, writer_login(logins, "words-1"), random.Random(1)))
-        path = worker_path(beat(at=1.0))
+        path = worker_path(beat("words-1"))
 
         def holding(at: float) -> list[int]:
-            writer.put(beat(at))
+            writer.put(beat("words-1", at))
             return [number for number, reader in enumerate(readers) if reader.read_tree("/workerbeats").get(path)]
 
         [used] = eventually(lambda: holding(1.0))
@@ -225,9 +211,9 @@ def test_our_clients_log_in_at_two_of_storms_servers_and_one_is_enough(tmp_path:
         left = readers[1 - used]
 
         def moved() -> bool:
-            writer.put(beat(2.0))
+            writer.put(beat("words-1", 2.0))
             found = left.read_tree("/workerbeats").get(path)
-            return found is not None and unpack(found, path) == beat(2.0)
+            return found is not None and unpack(found, path) == beat("words-1", 2.0)
 
         eventually(moved)
         left.delete("/workerbeats/words-1")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from cluster_records import assignment, beat, ownership, storm
 from fences import lead
 from waiting import eventually
 
@@ -25,7 +26,6 @@ from storm_on_spark.cluster.paths import (
     WORKERBEATS,
 )
 from storm_on_spark.cluster.records import (
-    Assignment,
     ErrorRecord,
     NimbusSummary,
     Ownership,
@@ -38,36 +38,21 @@ from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 TOPOLOGY = "words-1-1700000000"
 
 
-def storm(topology_id: str = TOPOLOGY, **fields: object) -> StormBase:
-    defaults = {"name": "words", "owner": "me", "status": "ACTIVE", "submitted_at": 1.0, "launch": 0, "conf": {}}
-    return StormBase(topology_id=topology_id, **{**defaults, **fields})  # type: ignore[arg-type]
-
-
-def assignment(launch: int = 0) -> Assignment:
-    return Assignment(
-        topology_id=TOPOLOGY, supervisor_id="s1", host="h", port=6700, launch=launch, epoch=1, assigned_at=1.0
-    )
-
-
-def ownership(pid: int = 1) -> Ownership:
-    return Ownership(topology_id=TOPOLOGY, supervisor_id="s1", host="h", port=6700, pid=pid, launch=0, epoch=1)
-
-
 def test_all_changes_or_none(connect) -> None:
     state = ClusterState(connect())
     fence = lead(state.session)
     assert state.get(StormBase, STORMS, TOPOLOGY) is None
-    assert state.commit(fence, Create((STORMS, TOPOLOGY), storm()), Put((COUNTER,), b"1")) == (0, 1)
-    assert state.get(StormBase, STORMS, TOPOLOGY) == (storm(), 0)
+    assert state.commit(fence, Create((STORMS, TOPOLOGY), storm(TOPOLOGY)), Put((COUNTER,), b"1")) == (0, 1)
+    assert state.get(StormBase, STORMS, TOPOLOGY) == (storm(TOPOLOGY), 0)
     assert state.get_bytes(COUNTER) == (b"1", 1)
     with pytest.raises(ConflictError, match=f"Create {state.session.paths.of(STORMS, TOPOLOGY)}: NodeExistsError"):
-        state.commit(fence, Put((COUNTER,), b"2"), Create((STORMS, TOPOLOGY), storm()))
+        state.commit(fence, Put((COUNTER,), b"2"), Create((STORMS, TOPOLOGY), storm(TOPOLOGY)))
     with pytest.raises(ConflictError, match=r"Put .*: BadVersionError"):
-        state.commit(fence, Put((STORMS, TOPOLOGY), storm(status="INACTIVE"), version=7), Put((COUNTER,), b"2"))
+        state.commit(fence, Put((STORMS, TOPOLOGY), storm(TOPOLOGY, launch=2), version=7), Put((COUNTER,), b"2"))
     with pytest.raises(ConflictError, match=r"Check .*: NoNodeError"):
         state.commit(fence, Put((COUNTER,), b"2"), Check((STORMS, "other")))
     assert state.get_bytes(COUNTER) == (b"1", 1)
-    assert state.commit(fence, Check((COUNTER,), 1), Put((STORMS, TOPOLOGY), storm(launch=1), 0)) == (1, 1)
+    assert state.commit(fence, Check((COUNTER,), 1), Put((STORMS, TOPOLOGY), storm(TOPOLOGY, launch=2), 0)) == (1, 1)
     assert state.commit(fence, Delete((STORMS, TOPOLOGY), 1)) == (-1,)
     assert state.children(STORMS) == []
 
@@ -80,7 +65,7 @@ def test_the_write_of_a_former_leader_is_refused(connect) -> None:
     assert new.epoch > old.epoch
     # Its node is still in the queue, but somebody else has written `leader-info`.
     with pytest.raises(FencedError, match=rf"leadership {old.epoch} is over; refused: Create storms/{TOPOLOGY}"):
-        zombie.commit(old, Create((STORMS, TOPOLOGY), storm()))
+        zombie.commit(old, Create((STORMS, TOPOLOGY), storm(TOPOLOGY)))
     leader.commit(new, Put((COUNTER,), b"5"))
     # And without its node nobody else is needed.
     leader.session.client.delete(new.lock_path)
@@ -132,34 +117,34 @@ def test_one_owner(connect) -> None:
     first, second = ClusterState(connect()), ClusterState(connect())
     fence = lead(first.session)
     with pytest.raises(OwnershipLostError, match=r"isn't assigned to it any more .NoNodeError") as unassigned:
-        first.take_ownership(ownership(), 0)
+        first.take_ownership(ownership(TOPOLOGY, pid=1), 0)
     assert unassigned.value.owner is None
-    first.commit(fence, Create((ASSIGNMENTS, TOPOLOGY), assignment()))
-    first.take_ownership(ownership(1), 0)
+    first.commit(fence, Create((ASSIGNMENTS, TOPOLOGY), assignment(TOPOLOGY)))
+    first.take_ownership(ownership(TOPOLOGY, pid=1), 0)
     # The answer may have got lost.
-    first.take_ownership(ownership(1), 0)
+    first.take_ownership(ownership(TOPOLOGY, pid=1), 0)
     with pytest.raises(OwnershipLostError, match="driver 2 on h:6700: driver 1 on h:6700 owns words-1") as owned:
-        second.take_ownership(ownership(2), 0)
-    assert owned.value.owner == ownership(1)
-    first.commit(fence, Put((ASSIGNMENTS, TOPOLOGY), assignment(launch=1)))
+        second.take_ownership(ownership(TOPOLOGY, pid=2), 0)
+    assert owned.value.owner == ownership(TOPOLOGY, pid=1)
+    first.commit(fence, Put((ASSIGNMENTS, TOPOLOGY), assignment(TOPOLOGY, launch=2)))
     assert not second.delete_ephemeral(OWNERS, TOPOLOGY)
     assert first.delete_ephemeral(OWNERS, TOPOLOGY)
     with pytest.raises(OwnershipLostError, match=r"isn't assigned to it any more .BadVersionError"):
-        second.take_ownership(ownership(2), 0)
-    second.take_ownership(ownership(2), 1)
-    assert second.get(Ownership, OWNERS, TOPOLOGY) == (ownership(2), 0)
+        second.take_ownership(ownership(TOPOLOGY, pid=2), 0)
+    second.take_ownership(ownership(TOPOLOGY, pid=2), 1)
+    assert second.get(Ownership, OWNERS, TOPOLOGY) == (ownership(TOPOLOGY, pid=2), 0)
 
 
 def test_ownership_goes_with_the_session(connect) -> None:
     first, second = ClusterState(connect()), ClusterState(connect())
-    first.commit(lead(second.session), Create((ASSIGNMENTS, TOPOLOGY), assignment()))
-    first.take_ownership(ownership(1), 0)
+    first.commit(lead(second.session), Create((ASSIGNMENTS, TOPOLOGY), assignment(TOPOLOGY)))
+    first.take_ownership(ownership(TOPOLOGY, pid=1), 0)
     expire_session(first.session)
     assert second.children(OWNERS) == []
-    second.take_ownership(ownership(2), 0)
+    second.take_ownership(ownership(TOPOLOGY, pid=2), 0)
     eventually(lambda: first.session.state == "CONNECTED")
     with pytest.raises(OwnershipLostError):
-        first.take_ownership(ownership(1), 0)
+        first.take_ownership(ownership(TOPOLOGY, pid=1), 0)
 
 
 def test_ephemeral_nodes(connect) -> None:
@@ -195,19 +180,8 @@ def test_heartbeats_and_errors(connect) -> None:
     state = ClusterState(connect())
     state.session.ensure_folders()
     for time in (1.0, 2.0):
-        beat = WorkerBeat(
-            topology_id=TOPOLOGY,
-            supervisor_id="s1",
-            host="h",
-            port=6700,
-            pid=1,
-            launch=0,
-            time=time,
-            started_at=0.0,
-            info={"status": "ACTIVE"},
-        )
-        state.put_beat(beat)
-        assert state.get(WorkerBeat, WORKERBEATS, TOPOLOGY) == (beat, int(time) - 1)
+        state.put_beat(beat(TOPOLOGY, time))
+        assert state.get(WorkerBeat, WORKERBEATS, TOPOLOGY) == (beat(TOPOLOGY, time), int(time) - 1)
     for number in range(23):
         for component in ("count", "a/b"):
             error = ErrorRecord(component=component, task=1, message=str(number), time=0.0, host="h", port=1)

@@ -4,6 +4,7 @@ import threading
 from collections import Counter, deque
 
 import pytest
+from cluster_records import assignment, beat, manifest, ownership, storm, supervisor
 from fences import lead
 from waiting import eventually
 
@@ -20,70 +21,10 @@ from storm_on_spark.cluster.paths import (
     WORKERBEATS,
 )
 from storm_on_spark.cluster.records import (
-    ArtifactInfo,
-    Assignment,
-    CodeManifest,
     NimbusSummary,
-    Ownership,
-    StormBase,
-    SupervisorInfo,
-    WorkerBeat,
 )
 from storm_on_spark.cluster.state import ClusterState, ClusterView, Create, Delete, Put
 from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
-
-
-def storm(topology_id: str, status: str = "ACTIVE") -> StormBase:
-    return StormBase(
-        topology_id=topology_id,
-        name=topology_id,
-        owner="me",
-        status=status,  # type: ignore[arg-type]
-        submitted_at=1.0,
-        launch=0,
-        conf={},
-    )
-
-
-def manifest(topology_id: str) -> CodeManifest:
-    return CodeManifest(
-        topology_id=topology_id,
-        artifacts=(ArtifactInfo(name="code.zip", size=1, sha256="0" * 64),),
-        uploader="h:1",
-        uploaded_at=1.0,
-        distributor="local",
-        metafile="",
-    )
-
-
-def assignment(topology_id: str) -> Assignment:
-    return Assignment(
-        topology_id=topology_id, supervisor_id="s", host="h", port=6700, launch=0, epoch=1, assigned_at=1.0
-    )
-
-
-def ownership(topology_id: str) -> Ownership:
-    return Ownership(topology_id=topology_id, supervisor_id="s", host="h", port=6700, pid=1, launch=0, epoch=1)
-
-
-def beat(topology_id: str) -> WorkerBeat:
-    return WorkerBeat(
-        topology_id=topology_id,
-        supervisor_id="s",
-        host="h",
-        port=6700,
-        pid=1,
-        launch=0,
-        time=1.0,
-        started_at=1.0,
-        info={},
-    )
-
-
-def supervisor(supervisor_id: str) -> SupervisorInfo:
-    return SupervisorInfo(
-        supervisor_id=supervisor_id, host="h", slots=(6700, 6701), started_at=1.0, version="1", heartbeat_at=1.0
-    )
 
 
 @pytest.mark.representative
@@ -107,7 +48,7 @@ def test_every_change_arrives(connect) -> None:
             Create((CODE, "t"), manifest("t")),
         )
         state.create_ephemeral(NimbusSummary(host="h", port=1, started_at=0.0, version="1"), NIMBUSES, "h:1")
-        state.create_ephemeral(supervisor("s"), SUPERVISORS, "s")
+        state.create_ephemeral(supervisor("a"), SUPERVISORS, "a")
         state.create_ephemeral(b"", CODE, "t", "h:1")
         state.take_ownership(ownership("t"), 0)
         state.put_beat(beat("t"))
@@ -129,13 +70,13 @@ def test_every_change_arrives(connect) -> None:
         assert full.assignments == {"t": assignment("t")}
         assert full.owners == {"t": ownership("t")}
         assert full.workerbeats == {"t": beat("t")}
-        assert full.supervisors == {"s": supervisor("s")}
+        assert full.supervisors == {"a": supervisor("a")}
         assert full.code["t"].manifest == manifest("t")
         assert full.code["t"].replicas == {"h:1"}
         assert full.versions[ASSIGNMENTS] == {"t": 0}
         assert not full.problems
 
-        state.commit(fence, Put((STORMS, "t"), storm("t", "INACTIVE")))
+        state.commit(fence, Put((STORMS, "t"), storm("t", status="INACTIVE")))
         assert view.wait_for(lambda cluster: cluster.storms["t"].status == "INACTIVE", 60)
         assert view.snapshot().versions[STORMS] == {"t": 1}
         state.delete_ephemeral(CODE, "t", "h:1")
@@ -190,7 +131,7 @@ def test_it_can_be_read_while_zookeeper_is_away(zookeeper, connect) -> None:
             assert view.wait_for(lambda cluster: list(cluster.storms) == ["u"], 60)
             eventually(lambda: view.stale is None)
             # Watches are gone with the connection, and have to be there again.
-            state.commit(fence, Create((STORMS, "v"), storm("v")), Put((STORMS, "u"), storm("u", "INACTIVE")))
+            state.commit(fence, Create((STORMS, "v"), storm("v")), Put((STORMS, "u"), storm("u", status="INACTIVE")))
             assert view.wait_for(lambda c: "v" in c.storms and c.storms["u"].status == "INACTIVE", 60)
         watcher.close()
 
@@ -204,7 +145,7 @@ def test_it_survives_an_expired_session(connect) -> None:
             state.commit(fence, Create((STORMS, f"t{number}"), storm("t")))
             assert view.wait_for(lambda cluster, number=number: len(cluster.storms) == number + 1, 60)
             eventually(lambda: view.stale is None and watcher.state == "CONNECTED")
-            state.commit(fence, Put((STORMS, f"t{number}"), storm("t", "KILLED")))
+            state.commit(fence, Put((STORMS, f"t{number}"), storm("t", status="KILLED")))
             assert view.wait_for(lambda cluster, number=number: cluster.storms[f"t{number}"].status == "KILLED", 60)
 
 
@@ -280,7 +221,7 @@ def test_a_change_costs_one_read_however_large_the_cluster_is(connect) -> None:
         reads.clear()
         for topology in topologies:
             state.put_beat(beat(topology))
-        state.commit(fence, Put((STORMS, "t7"), storm("t7", "INACTIVE")))
+        state.commit(fence, Put((STORMS, "t7"), storm("t7", status="INACTIVE")))
         assert view.wait_for(lambda cluster: cluster.storms["t7"].status == "INACTIVE", 60)
         eventually(lambda: view.snapshot().versions[WORKERBEATS]["t199"] == 1)
         assert reads["get_async"] <= 200 + 1 + 5

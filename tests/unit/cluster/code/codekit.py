@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 
+from cluster_records import manifest
+
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.distributor import Metafile
 from storm_on_spark.cluster.code.packing.bundle import pack
@@ -39,14 +41,7 @@ def _noise(size: int) -> bytes:
 
 
 def manifest_of(folder: Path, topology_id: str = TOPOLOGY) -> CodeManifest:
-    return CodeManifest(
-        topology_id=topology_id,
-        artifacts=artifacts_of(folder),
-        uploader="localhost:6627",
-        uploaded_at=0.0,
-        distributor="local",
-        metafile=metafile_of(folder),
-    )
+    return manifest(topology_id, artifacts=artifacts_of(folder), metafile=metafile_of(folder))
 
 
 def metafile_of(folder: Path) -> str:

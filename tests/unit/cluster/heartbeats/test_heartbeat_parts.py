@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
+from cluster_records import assignment, beat, ownership, storm, supervisor
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,15 +20,10 @@ from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, unpa
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers
 from storm_on_spark.cluster.nimbus.scheduler import schedule
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Pulse, decode
-from storm_on_spark.cluster.records import MAX_BYTES, Assignment, Ownership, StormBase, SupervisorInfo, WorkerBeat
+from storm_on_spark.cluster.records import MAX_BYTES
 from storm_on_spark.cluster.state.newest import Newest, newer
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-
-
-def beat(at=1.0, **more):
-    fields = {"topology_id": "t", "supervisor_id": "a", "host": "h", "port": 6700, "pid": 1, "launch": 1}
-    return WorkerBeat(**{**fields, "started_at": 0.0, "info": {}, "time": at, **more})
 
 
 @pytest.mark.parametrize("name", STORES)
@@ -57,7 +53,7 @@ def test_pacemaker_without_servers_is_refused():
 
 @given(st.dictionaries(TEXT, st.one_of(st.integers(), TEXT)), st.floats(0, 1e10))
 def test_what_is_packed_is_unpacked(info, at):
-    packed = beat(at, info=info)
+    packed = beat(time=at, info=info)
     assert unpack(pack(packed), worker_path(packed)) == packed
 
 
@@ -77,7 +73,7 @@ def test_a_few_bytes_that_hold_a_great_many_are_refused():
 
 def test_of_heartbeats_the_one_that_changed_last_counts_whatever_clocks_say():
     newest = Newest()
-    old, new = beat(100.0, supervisor_id="a"), beat(5.0, supervisor_id="b")
+    old, new = beat(time=100.0), beat(time=5.0, supervisor_id="b")
     assert newest.look([("p", old)])["t"] == old
     assert newest.look([("p", old), ("q", new)])["t"] == new
     assert newest.look([("p", old), ("q", new)])["t"] == new
@@ -88,26 +84,14 @@ def test_of_heartbeats_the_one_that_changed_last_counts_whatever_clocks_say():
 
 
 def test_last_words_count_before_what_was_said_earlier_and_a_later_launch_before_these():
-    said, last = beat(9.0), beat(8.0, info={"status": "COMPLETED"})
+    said, last = beat(time=9.0), beat(time=8.0, info={"status": "COMPLETED"})
     assert newer(said, last) == newer(last, said) == last
-    assert newer(beat(1.0, launch=2), last) == beat(1.0, launch=2)
-
-
-def supervisor(name, slots=(6700, 6701)):
-    return SupervisorInfo(supervisor_id=name, host="h", slots=slots, started_at=0.0, version="1", heartbeat_at=0.0)
-
-
-def storm(name):
-    return StormBase(topology_id=name, name=name, owner="me", status="ACTIVE", submitted_at=0.0, launch=1, conf={})
-
-
-def assignment(name, where, port=6700):
-    return Assignment(topology_id=name, supervisor_id=where, host="h", port=port, launch=1, epoch=1, assigned_at=0.0)
+    assert newer(beat(launch=2), last) == beat(launch=2)
 
 
 def test_a_silent_topology_never_goes_where_nobody_is_heard():
     supervisors = {name: supervisor(name) for name in "abc"}
-    at_a = {"t": assignment("t", "a")}
+    at_a = {"t": assignment()}
     storms = {"t": storm("t")}
 
     def decide(mute):
@@ -118,7 +102,7 @@ def test_a_silent_topology_never_goes_where_nobody_is_heard():
 
 
 def test_others_go_where_nobody_is_heard_when_there_is_no_other_slot():
-    supervisors = {"a": supervisor("a"), "b": supervisor("b", (6700,))}
+    supervisors = {"a": supervisor("a"), "b": supervisor("b", slots=(6700,))}
     storms = {name: storm(name) for name in ("t1", "t2")}
     found = schedule(storms, {}, supervisors, (), (), 1, 0.0, mute={"a"}).assign
     assert [each.supervisor_id for each in found] == ["b", "a"]
@@ -126,9 +110,7 @@ def test_others_go_where_nobody_is_heard_when_there_is_no_other_slot():
 
 def test_time_in_which_nothing_is_known_counts_for_nobody():
     drivers = Drivers(120, 30)
-    at, owner = assignment("t", "a"), Ownership(
-        topology_id="t", supervisor_id="a", host="h", port=6700, pid=1, launch=1, epoch=1
-    )  # fmt: skip
+    at, owner = assignment(), ownership()
 
     def silent(clock, unjudged=()):
         return set(drivers.silent({"t": at}, {"t": beat()}, {"t": owner}, clock, unjudged))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cluster_records import assignment, beat, ownership
 
 from storm_on_spark.cluster.errors import PacemakerError
 from storm_on_spark.cluster.heartbeats.connection import Connection
@@ -13,15 +14,7 @@ from storm_on_spark.cluster.heartbeats.values import pack, worker_name, worker_p
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.records import Assignment, Ownership, WorkerBeat
 from storm_on_spark.testing.servers.pacemaker_client import RawClient
-
-
-def beat(topology_id, at):
-    return WorkerBeat(
-        topology_id=topology_id, supervisor_id="a", host="h", port=6700, pid=1, launch=1, time=at, started_at=0.0,
-        info={},
-    )  # fmt: skip
 
 
 def test_a_host_whose_name_is_none_is_a_pacemaker_that_is_away():
@@ -38,14 +31,8 @@ def test_time_that_everyone_was_silent_counts_for_nobody_also_between_two_rounds
     now = [0.0]
     shown = {}
     names = ("t1", "t2")
-    assignments = {
-        name: Assignment(topology_id=name, supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
-        for name in names
-    }
-    owners = {
-        name: Ownership(topology_id=name, supervisor_id="a", host="h", port=6700, pid=1, launch=1, epoch=1)
-        for name in names
-    }
+    assignments = {name: assignment(name) for name in names}
+    owners = {name: ownership(name) for name in names}
     beaters = Beaters(frozenset(names), frozenset(worker_name(name, "a", 6700) for name in names))
     drivers = Drivers(launch=120, timeout=30)
     with PacemakerServer({}, port=0) as server, RawClient(server.port) as writer:

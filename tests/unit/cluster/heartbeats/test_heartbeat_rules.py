@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
+from cluster_records import assignment, beat, ownership
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lengths import examples
@@ -15,7 +16,7 @@ from lengths import examples
 from storm_on_spark.cluster.heartbeats.rules import RULES, Facts, Hearing, Look, Verdict, judge
 from storm_on_spark.cluster.heartbeats.sticky import Sticky
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers
-from storm_on_spark.cluster.records import Assignment, Ownership, WorkerBeat
+from storm_on_spark.cluster.records import WorkerBeat
 
 WINDOW, TIMEOUT, LAUNCH, BEAT = 15.0, 30.0, 120.0, 3.0
 ALL_FACTS = [Facts(*flags) for flags in itertools.product([False, True], repeat=4)]
@@ -152,16 +153,8 @@ class World:
         self.sticky = {host: Sticky(self.servers, random.Random(self.chance.random())) for host in self.hosts}
         self.hearing = Hearing(WINDOW)
         self.drivers = Drivers(LAUNCH, TIMEOUT)
-        self.assignments = {
-            host: Assignment(
-                topology_id=host, supervisor_id=host, host=host, port=1, launch=1, epoch=1, assigned_at=0.0
-            )
-            for host in self.hosts
-        }
-        self.owners = {
-            host: Ownership(topology_id=host, supervisor_id=host, host=host, port=1, pid=1, launch=1, epoch=1)
-            for host in self.hosts
-        }
+        self.assignments = {host: assignment(host, supervisor_id=host) for host in self.hosts}
+        self.owners = {host: ownership(host, supervisor_id=host) for host in self.hosts}
         self.beats: dict[str, WorkerBeat] = {}
 
     def reads(self, server):
@@ -203,10 +196,7 @@ class World:
         for host in self.hosts:
             signs = [signs[host] for signs in found.values() if host in signs]
             if self.hearing.judge(host).verdict is Verdict.BEATS:
-                self.beats[host] = WorkerBeat(
-                    topology_id=host, supervisor_id=host, host=host, port=1, pid=1, launch=1,
-                    time=self.now + sum(signs), started_at=0.0, info={},
-                )  # fmt: skip
+                self.beats[host] = beat(host, self.now + sum(signs), supervisor_id=host)
 
 
 CHANGES = st.sampled_from(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from cluster_records import storm
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -17,8 +18,7 @@ DYING = Transition(kind="kill", due_at=50.0, previous="ACTIVE")
 
 
 def base(status="ACTIVE", transition=None, **fields) -> StormBase:
-    known = {"topology_id": "words-1-7", "name": "words", "owner": "me", "submitted_at": 7.0, "launch": 1, "conf": {}}
-    return StormBase(status=status, transition=transition, **{**known, **fields})
+    return storm("words-1-7", name="words", submitted_at=7.0, status=status, transition=transition, **fields)
 
 
 def test_activate_and_deactivate() -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+import cluster_records
+from cluster_records import assignment, storm
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,19 +14,7 @@ from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo
 
 
 def supervisor(name: str, slots: int = 2) -> SupervisorInfo:
-    return SupervisorInfo(
-        supervisor_id=name,
-        host=f"host-{name}",
-        slots=tuple(range(6700, 6700 + slots)),
-        started_at=0.0,
-        version="1",
-        heartbeat_at=0.0,
-    )
-
-
-def storm(name: str, launch: int = 1, **fields) -> StormBase:
-    known = {"name": name, "owner": "me", "status": "ACTIVE", "submitted_at": 0.0, "conf": {}}
-    return StormBase(topology_id=name, launch=launch, **{**known, **fields})
+    return cluster_records.supervisor(name, host=f"host-{name}", slots=tuple(range(6700, 6700 + slots)))
 
 
 def world(supervisors: dict[str, int], topologies: int):
@@ -95,7 +85,7 @@ def test_what_is_killed_or_rebalanced_keeps_its_slot_and_gets_no_new_one() -> No
     transition = Transition(kind="kill", due_at=9.0, previous="ACTIVE")
     storms = {"t": storm("t", status="KILLED", transition=transition)}
     assert decide(storms, {}, {"a": supervisor("a")}) == Decision()
-    taken = Assignment(topology_id="t", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
+    taken = assignment()
     storms["u"] = storm("u")
     assert decide(storms, {"t": taken}, {"a": supervisor("a", 1)}).assign == ()
 
@@ -112,7 +102,7 @@ def test_what_came_to_its_end_is_not_started_again() -> None:
 
 
 def test_assignments_of_nothing_are_removed_and_their_slots_free_at_once() -> None:
-    orphan = Assignment(topology_id="old", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
+    orphan = assignment("old")
     decision = decide({"t": storm("t")}, {"old": orphan}, {"a": supervisor("a", 1)})
     assert decision.remove == ("old",)
     assert [(a.topology_id, a.port) for a in decision.assign] == [("t", 6700)]
@@ -165,9 +155,9 @@ def test_laws_of_any_history(history) -> None:
         after = applied(placed, decision)
         assert healthy.items() <= after.items(), "what is healthy doesn't move"
         assert set(after) <= set(storms)
-        for assignment in decision.assign:
-            assert assignment.supervisor_id in supervisors
-            assert assignment.port in supervisors[assignment.supervisor_id].slots
+        for new in decision.assign:
+            assert new.supervisor_id in supervisors
+            assert new.port in supervisors[new.supervisor_id].slots
         slots = Counter((a.supervisor_id, a.port) for a in after.values() if a.supervisor_id in supervisors)
         assert max(slots.values(), default=1) == 1, "no slot has two topologies"
         free = {(name, port) for name, s in supervisors.items() for port in s.slots} - set(slots)

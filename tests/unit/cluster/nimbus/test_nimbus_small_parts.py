@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import random
 
+import cluster_records as made
 import pytest
+from cluster_records import assignment, beat, manifest, ownership, storm, supervisor
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -14,12 +16,7 @@ from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.submission import check_name, is_replicated, name_of, state_of
 from storm_on_spark.cluster.records import (
-    Assignment,
-    CodeManifest,
-    Ownership,
-    StormBase,
     Submission,
-    SupervisorInfo,
     WorkerBeat,
 )
 from storm_on_spark.cluster.rest.durations import pretty
@@ -29,16 +26,7 @@ KEY = "0" * 32
 
 
 def submission(**conf) -> Submission:
-    return Submission(
-        key=KEY,
-        topology_id="words-1-100",
-        name="words",
-        owner="me",
-        conf=conf,
-        initial_status="ACTIVE",
-        submitted_at=100.0,
-        step="replicating",
-    )
+    return made.submission("words-1-100", conf=conf, submitted_at=100.0, step="replicating")
 
 
 # --- submissions --------------------------------------------------------------------------------------------
@@ -60,12 +48,8 @@ def test_minus_one_waits_for_ever(now: float, replicas: int) -> None:
 
 
 def test_the_state_of_a_submission() -> None:
-    manifest = CodeManifest(
-        topology_id="words-1-100", artifacts=(), uploader="a:1", uploaded_at=0.0, distributor="local", metafile=""
-    )
-    under_way = ClusterSnapshot(
-        submissions={KEY: submission()}, code={"words-1-100": Code(manifest, frozenset({"a:1"}))}
-    )
+    code = Code(manifest("words-1-100"), frozenset({"a:1"}))
+    under_way = ClusterSnapshot(submissions={KEY: submission()}, code={"words-1-100": code})
     state = state_of(under_way, KEY, 103.0)
     assert state is not None
     assert (state.step, state.replicas, state.wanted, state.waited_secs, state.max_wait_secs) == (
@@ -75,16 +59,7 @@ def test_the_state_of_a_submission() -> None:
         3.0,
         60,
     )
-    base = StormBase(
-        topology_id="words-1-100",
-        name="words",
-        owner="me",
-        status="KILLED",
-        submitted_at=100.0,
-        launch=1,
-        conf={},
-        submission_key=KEY,
-    )
+    base = storm("words-1-100", status="KILLED", submitted_at=100.0, submission_key=KEY)
     done = state_of(ClusterSnapshot(storms={"words-1-100": base}), KEY, 103.0)
     assert done is not None
     assert (done.step, done.replicas) == ("submitted", 0)
@@ -106,7 +81,7 @@ def test_what_is_no_name(name: str) -> None:
 
 
 def test_a_supervisor_that_hangs_is_dead_until_it_beats_again() -> None:
-    info = SupervisorInfo(supervisor_id="a", host="h", slots=(6700,), started_at=0.0, version="1", heartbeat_at=1e9)
+    info = supervisor(heartbeat_at=1e9)
     beats = Heartbeats(60)
     assert set(beats.alive({"a": info}, 0.0)) == {"a"}
     assert set(beats.alive({"a": replace(info, heartbeat_at=5.0)}, 50.0)) == {"a"}, "whatever its clock says"
@@ -119,7 +94,7 @@ def test_a_supervisor_that_hangs_is_dead_until_it_beats_again() -> None:
 
 
 def test_a_new_leader_gives_everybody_time() -> None:
-    info = {"a": SupervisorInfo(supervisor_id="a", host="h", slots=(), started_at=0.0, version="1", heartbeat_at=1.0)}
+    info = {"a": supervisor(heartbeat_at=1.0)}
     beats = Heartbeats(60)
     beats.alive(info, 0.0)
     beats.forget()
@@ -155,22 +130,14 @@ def test_durations_can_be_read_back(seconds: int) -> None:
 # --- drivers ------------------------------------------------------------------------------------------------
 
 
-ASSIGNED = Assignment(topology_id="t", supervisor_id="a", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0)
+def said(time: float, **fields) -> WorkerBeat:
+    return beat("t", time, **{"pid": 7, **fields})
 
 
-def beat(time: float, **fields) -> WorkerBeat:
-    said = {"topology_id": "t", "supervisor_id": "a", "host": "h", "port": 6700, "pid": 7, "launch": 1}
-    return WorkerBeat(**{**said, "started_at": 0.0, "info": {}, **fields}, time=time)
-
-
-def owner(pid: int) -> Ownership:
-    return Ownership(topology_id="t", supervisor_id="a", host="h", port=6700, pid=pid, launch=1, epoch=1)
-
-
-def silent(drivers: Drivers, clock: float, said: WorkerBeat | None = None, owned_by: int | None = None) -> set[str]:
-    beats = {} if said is None else {"t": said}
-    owners = {} if owned_by is None else {"t": owner(owned_by)}
-    return set(drivers.silent({"t": ASSIGNED}, beats, owners, clock))
+def silent(drivers: Drivers, clock: float, heard: WorkerBeat | None = None, owned_by: int | None = None) -> set[str]:
+    beats = {} if heard is None else {"t": heard}
+    owners = {} if owned_by is None else {"t": ownership(pid=owned_by)}
+    return set(drivers.silent({"t": assignment()}, beats, owners, clock))
 
 
 def test_a_driver_that_never_beats_is_silent_after_the_time_for_its_start() -> None:
@@ -183,35 +150,35 @@ def test_a_driver_that_never_beats_is_silent_after_the_time_for_its_start() -> N
 def test_a_driver_that_ran_and_beats_no_more_is_silent_sooner() -> None:
     drivers = Drivers(120, 30)
     for clock in range(0, 100, 3):
-        assert not silent(drivers, clock, beat(1e9 + clock), 7)
-    assert not silent(drivers, 128.9, beat(1e9 + 99), 7)
-    assert silent(drivers, 129.0, beat(1e9 + 99), 7)
-    assert not silent(drivers, 130.0, beat(5.0), 7), "whatever its clock says"
+        assert not silent(drivers, clock, said(1e9 + clock), 7)
+    assert not silent(drivers, 128.9, said(1e9 + 99), 7)
+    assert silent(drivers, 129.0, said(1e9 + 99), 7)
+    assert not silent(drivers, 130.0, said(5.0), 7), "whatever its clock says"
 
 
 def test_a_driver_that_died_has_the_time_for_a_start_until_it_beats_again() -> None:
     drivers = Drivers(120, 30)
-    assert not silent(drivers, 0.0, beat(1.0), 7)
-    assert not silent(drivers, 60.0, beat(1.0)), "nobody owns it"
-    assert not silent(drivers, 119.0, beat(1.0), 8), "another driver does, and starts"
-    assert silent(drivers, 120.0, beat(1.0), 8)
-    assert not silent(drivers, 121.0, beat(2.0, pid=8), 8)
+    assert not silent(drivers, 0.0, said(1.0), 7)
+    assert not silent(drivers, 60.0, said(1.0)), "nobody owns it"
+    assert not silent(drivers, 119.0, said(1.0), 8), "another driver does, and starts"
+    assert silent(drivers, 120.0, said(1.0), 8)
+    assert not silent(drivers, 121.0, said(2.0, pid=8), 8)
 
 
 def test_what_was_said_under_another_assignment_does_not_count() -> None:
     drivers = Drivers(120, 30)
     for other in ({"supervisor_id": "b"}, {"port": 6701}, {"launch": 0}):
         drivers.forget()
-        assert not silent(drivers, 0.0, beat(1.0, **other), 7)
-        assert not silent(drivers, 119.0, beat(2.0, **other), 7)
-        assert silent(drivers, 120.0, beat(3.0, **other), 7)
-    moved = replace(ASSIGNED, supervisor_id="b", assigned_at=120.0)
+        assert not silent(drivers, 0.0, said(1.0, **other), 7)
+        assert not silent(drivers, 119.0, said(2.0, **other), 7)
+        assert silent(drivers, 120.0, said(3.0, **other), 7)
+    moved = replace(assignment(), supervisor_id="b", assigned_at=120.0)
     assert not drivers.silent({"t": moved}, {}, {}, 120.0), "a new assignment is a new start"
 
 
 def test_a_new_leader_gives_every_driver_time() -> None:
     drivers = Drivers(120, 30)
-    assert not silent(drivers, 0.0, beat(1.0), 7)
+    assert not silent(drivers, 0.0, said(1.0), 7)
     drivers.forget()
-    assert not silent(drivers, 1000.0, beat(1.0), 7)
-    assert silent(drivers, 1030.0, beat(1.0), 7)
+    assert not silent(drivers, 1000.0, said(1.0), 7)
+    assert silent(drivers, 1030.0, said(1.0), 7)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import cluster_records as made
 import msgspec
 import pytest
 
@@ -13,13 +14,11 @@ from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.errors import RecordError
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import (
-    Assignment,
     CodeManifest,
     ErrorRecord,
     LeaderInfo,
     NimbusSummary,
     StormBase,
-    SupervisorInfo,
     Transition,
     WorkerBeat,
     decode,
@@ -61,58 +60,32 @@ INFO = TopologyInfo(
     },
 )
 
+AT = {"supervisor_id": "s1", "host": "localhost"}
+SEEN = {"host": "localhost", "started_at": 1095.0, "version": "0.1", "heartbeat_at": 1099.0}
+
 
 def base(**fields) -> StormBase:
-    known = {"topology_id": ID, "name": "words", "owner": "me", "status": "ACTIVE", "submitted_at": 1000.0}
-    return StormBase(**{**known, "launch": 1, "conf": {"topology.debug": True, "my.password": "hush"}, **fields})
+    conf = {"topology.debug": True, "my.password": "hush"}
+    return made.storm(ID, **{"name": "words", "submitted_at": 1000.0, "conf": conf, **fields})
+
+
+def beat(info: dict, **fields) -> WorkerBeat:
+    return made.beat(ID, 1100.0, **{**AT, "pid": 7, "started_at": 1010.0, "info": info, **fields})
 
 
 def nimbus(port: int) -> NimbusSummary:
     return NimbusSummary(host="localhost", port=port, started_at=735.0, version="0.1")
 
 
-def supervisor(name: str) -> SupervisorInfo:
-    return SupervisorInfo(
-        supervisor_id=name, host="localhost", slots=(6700, 6701), started_at=1095.0, version="0.1", heartbeat_at=1099.0
-    )
-
-
-def beat(info: dict, launch: int = 1, plan: dict | None = None) -> WorkerBeat:
-    return WorkerBeat(
-        topology_id=ID,
-        supervisor_id="s1",
-        host="localhost",
-        port=6700,
-        pid=7,
-        launch=launch,
-        time=1100.0,
-        started_at=1010.0,
-        info=info,
-        plan=plan or {},
-    )
-
-
 def snapshot(plan: PlanSummary | None = PLAN, **fields) -> ClusterSnapshot:
-    manifest = CodeManifest(
-        topology_id=ID,
-        artifacts=(),
-        uploader="localhost:1",
-        uploaded_at=0.0,
-        distributor="local",
-        metafile="",
-        plan=plan,
-    )
+    manifest = made.manifest(ID, uploader="localhost:1", plan=plan)
     assert decode(CodeManifest, encode(manifest), "here") == manifest
     known = {
         "leader": LeaderInfo(address="localhost:1", epoch=5, since=735.0),
         "nimbuses": {f"localhost:{port}": nimbus(port) for port in (2, 1)},
-        "supervisors": {name: supervisor(name) for name in ("s2", "s1")},
+        "supervisors": {name: made.supervisor(name, **SEEN) for name in ("s2", "s1")},
         "storms": {ID: base()},
-        "assignments": {
-            ID: Assignment(
-                topology_id=ID, supervisor_id="s1", host="localhost", port=6700, launch=1, epoch=5, assigned_at=1000.0
-            )
-        },
+        "assignments": {ID: made.assignment(ID, **AT, epoch=5, assigned_at=1000.0)},
         "code": {ID: Code(manifest, frozenset({"localhost:1"}))},
         "workerbeats": {ID: beat(INFO.to_dict())},
     }

@@ -6,19 +6,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cluster_records import assignment, storm
 from memory_state import ROOT, MemoryState
 
 from storm_on_spark.cluster.errors import FencedError
 from storm_on_spark.cluster.nimbus.resign import sign_anew
 from storm_on_spark.cluster.paths import ASSIGNMENTS, STORMS, Paths
-from storm_on_spark.cluster.records import Assignment, Record, StormBase
+from storm_on_spark.cluster.records import Record
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.tokens import Tokens
 
 OLD, NEW, STRANGE = (Tokens((name * 16,)) for name in ("o", "n", "s"))
 BOTH = Tokens((NEW.first, OLD.first))
-BASE = StormBase(topology_id="t", name="t", owner="o", status="ACTIVE", submitted_at=0.0, launch=1, conf={"a": 1})
-ASSIGNMENT = Assignment(topology_id="t", supervisor_id="s", host="h", port=1, launch=1, epoch=1, assigned_at=0.5)
+BASE = storm(conf={"a": 1})
+ASSIGNMENT = assignment(assigned_at=0.5)
 
 
 class SignedState(MemoryState):

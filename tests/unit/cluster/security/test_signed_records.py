@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cluster_records as made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,16 +18,12 @@ from storm_on_spark.cluster.paths import ASSIGNMENTS, STORMS
 from storm_on_spark.cluster.records import (
     ArtifactInfo,
     Assignment,
-    CodeManifest,
     ErrorRecord,
     LeaderInfo,
     NameClaim,
     NimbusSummary,
     Ownership,
     Record,
-    StormBase,
-    Submission,
-    SupervisorInfo,
     WorkerBeat,
 )
 from storm_on_spark.cluster.security.keyring import Keyring, payload_of
@@ -35,46 +32,20 @@ from storm_on_spark.cluster.state.contents import Contents, Node
 
 TOKEN, OTHER = "0123456789abcdef-right", "0123456789abcdef-wrong"
 PATH = "/storm/assignments/t-1-1"
-ASSIGNMENT = Assignment(topology_id="t-1-1", supervisor_id="s", host="h", port=6700, launch=1, epoch=5, assigned_at=1.5)
-BASE = StormBase(topology_id="t-1-1", name="t", owner="o", status="ACTIVE", submitted_at=0.0, launch=1, conf={"a": 1.0})
+ASSIGNMENT = made.assignment("t-1-1", supervisor_id="s", epoch=5, assigned_at=1.5)
+BASE = made.storm("t-1-1", conf={"a": 1.0})
 
 
 RECORDS: list[Record] = [
     ASSIGNMENT,
     BASE,
     NimbusSummary(host="localhost", port=1, started_at=2.0, version="0.1.0"),
-    SupervisorInfo(supervisor_id="s", host="h", slots=(6700,), started_at=2.0, version="0.1.0", heartbeat_at=3.0),
+    made.supervisor(),
     LeaderInfo(address="localhost:1", epoch=7, since=0.5),
-    Submission(
-        key="0" * 32,
-        topology_id="t-1-1",
-        name="t",
-        owner="o",
-        conf={},
-        initial_status="ACTIVE",
-        submitted_at=0.0,
-        step="storing",
-    ),
-    CodeManifest(
-        topology_id="t-1-1",
-        artifacts=(ArtifactInfo(name="code.zip", size=1, sha256="0" * 64),),
-        uploader="localhost:1",
-        uploaded_at=0.0,
-        distributor="local",
-        metafile="{}",
-    ),
-    Ownership(topology_id="t-1-1", supervisor_id="s", host="h", port=1, pid=2, launch=1, epoch=1),
-    WorkerBeat(
-        topology_id="t-1-1",
-        supervisor_id="s",
-        host="h",
-        port=1,
-        pid=2,
-        launch=1,
-        time=0.0,
-        started_at=0.0,
-        info={},
-    ),
+    made.submission(),
+    made.manifest(artifacts=(ArtifactInfo(name="code.zip", size=1, sha256="0" * 64),)),
+    made.ownership(),
+    made.beat(),
     ErrorRecord(component="c", task=1, message="m", time=0.0, host="h", port=1),
     NameClaim(topology_id="t-1-1"),
 ]
@@ -199,7 +170,7 @@ def test_the_way_from_one_secret_to_another() -> None:
 
 
 def test_what_drivers_tell_needs_no_signature() -> None:
-    owner = Ownership(topology_id="t-1-1", supervisor_id="s", host="h", port=1, pid=2, launch=1, epoch=1)
+    owner = made.ownership()
     ours = keyring(TOKEN)
     assert ours.decode(Ownership, Keyring().encode(owner, PATH), PATH) == owner
     assert not WorkerBeat.signed
@@ -216,9 +187,7 @@ def test_an_older_record_that_comes_back_is_refused_and_the_newer_counts_again()
     ours = keyring(TOKEN)
     contents = Contents("/storm", ours)
     old = ours.encode(ASSIGNMENT, PATH, (5, 1))
-    moved = Assignment(
-        topology_id="t-1-1", supervisor_id="other", host="h", port=6700, launch=2, epoch=5, assigned_at=2.0
-    )
+    moved = made.assignment("t-1-1", supervisor_id="other", launch=2, epoch=5)
     new = ours.encode(moved, PATH, (5, 7))
     parts = (ASSIGNMENTS, "t-1-1")
     contents.set_node(parts, node(old))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from cluster_records import assignment
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from storm_on_spark.cluster.records import Assignment
 from storm_on_spark.cluster.supervisor.slots import (
     PAUSES,
     Clean,
@@ -29,18 +29,7 @@ TIMES = Timeouts(start=120, beat=30, shutdown=3)
 
 
 def wanted(number: int = 1, version: int = 0) -> Wanted:
-    return Wanted(
-        Assignment(
-            topology_id=f"t-{number}-1",
-            supervisor_id="s",
-            host="h",
-            port=6700,
-            launch=1,
-            epoch=1,
-            assigned_at=0.0,
-        ),
-        version,
-    )
+    return Wanted(assignment(f"t-{number}-1", supervisor_id="s"), version)
 
 
 A, B = wanted(1), wanted(2)

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import cluster_records
 import pytest
 
 from storm_on_spark.api.errors import InvalidTopologyError
@@ -19,7 +20,6 @@ from storm_on_spark.cluster.errors import ChecksumError, CodeError, LimitError
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.submission import SubmitRequest
 from storm_on_spark.cluster.plan_summary import MAX_TASKS
-from storm_on_spark.cluster.records import CodeManifest
 from storm_on_spark.cluster.thrift import uploads as uploads_module
 from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.submissions import description, submit, submitted
@@ -157,14 +157,7 @@ class Leader:
 
     def submit(self, request: SubmitRequest) -> str:
         with self.inbox.using(request.key) as folder:
-            manifest = CodeManifest(
-                topology_id=request.name,
-                artifacts=request.artifacts,
-                uploader="a:1",
-                uploaded_at=0.0,
-                distributor="local",
-                metafile="",
-            )
+            manifest = cluster_records.manifest(request.name, artifacts=request.artifacts)
             shutil.copy(folder / CODE, self.artifact(request.name, CODE))
             self.unpacked = unpack(folder, manifest, self.folder)
         self.submitted.append(request)
