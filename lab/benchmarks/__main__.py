@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 _RESULTS = _HERE / "results.json"
 _REALTIME_RESULTS = _HERE / "realtime.json"
 _CONNECTORS_RESULTS = _HERE / "connectors.json"
-_PAGE = _HERE.parents[1] / "docs" / "performance.md"
+_PAGES = _HERE.parents[1] / "docs" / "performance"
 
 
 def main() -> int:
@@ -65,7 +65,7 @@ def main() -> int:
     options.save.write_text(document + "\n", "utf-8")
     command.hand_out(options, document, lambda console: report.show(outcomes, verdicts, pace, console))
     if options.docs:
-        report.write_docs(outcomes, verdicts, pace, _PAGE, which)
+        report.write_docs(outcomes, verdicts, pace, _PAGES, which)
     return 1 if any(outcome.problems for outcome in outcomes.values()) else 0
 
 
@@ -116,7 +116,7 @@ def _options() -> argparse.Namespace:
         metavar="FILE",
         help="results of an earlier run: nothing but what --only or --growth says is run, at its pace, and added",
     )
-    parser.add_argument("--docs", action="store_true", help="put tables and plots into docs/performance.md")
+    parser.add_argument("--docs", action="store_true", help="put tables and plots into docs/performance")
     options = parser.parse_args()
     if options.connectors and options.realtime:
         parser.error("--connectors and --realtime are runs of their own")

@@ -25,12 +25,12 @@ Run = Literal["main", "realtime", "connectors"]
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 REALTIME_BEGIN, REALTIME_END = "<!-- real time: begin -->", "<!-- real time: end -->"
 
-_BLOCKS: dict[Run, tuple[str, str, str]] = {
-    "main": (BEGIN, END, "make bench"),
-    "realtime": (REALTIME_BEGIN, REALTIME_END, "make bench-realtime"),
-    "connectors": ("<!-- connectors: begin -->", "<!-- connectors: end -->", "make bench-connectors"),
+_BLOCKS: dict[Run, tuple[str, str, str, str]] = {
+    "main": ("benchmarks.md", BEGIN, END, "make bench"),
+    "realtime": ("real-time.md", REALTIME_BEGIN, REALTIME_END, "make bench-realtime"),
+    "connectors": ("connectors.md", "<!-- connectors: begin -->", "<!-- connectors: end -->", "make bench-connectors"),
 }
-"""A run's markers in the page, and its command."""
+"""A run's page, its markers there, and its command."""
 
 _TARGETS = ("what", "target", "measured", "spread", "")
 _SPEED = ("case", "per second", "least", "most", "ratio", "CPU s per million", "checkpoint MB per million")
@@ -89,29 +89,28 @@ def show(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pac
 
 
 def write_docs(
-    outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, page: Path, which: Run = "main"
+    outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, folder: Path, which: Run = "main"
 ) -> None:
-    """Puts the tables between the markers of a page, and the plots into the folder beside it that has its name.
+    """Puts the tables between the markers of a run's page, and the plots beside the page.
 
     Args:
         outcomes: what was measured.
         verdicts: on the targets.
         pace: how often and how long.
-        page: the page.
-        which: what was measured; real time and connectors have places of their own.
+        folder: where the pages are.
+        which: what was measured.
 
     Raises:
         ValueError: the page has no markers.
     """
-    folder, plots = page.with_suffix(""), list(_plots(outcomes))
-    begin, end, command = _BLOCKS[which]
+    plots = list(_plots(outcomes))
+    page, begin, end, command = _BLOCKS[which]
     if which == "connectors":
         plots = []
     elif which == "realtime":
         plots = [("real-time", title, drawing) for name, title, drawing in plots if name == "latency"]
-    images = [f"![{title}]({folder.name}/{name}.svg)" for name, title, _ in plots]
-    put_between(page, begin, end, markdown(outcomes, verdicts, pace, images, f"{command} BENCH_ARGS=--docs"))
-    folder.mkdir(exist_ok=True)
+    images = [f"![{title}]({name}.svg)" for name, title, _ in plots]
+    put_between(folder / page, begin, end, markdown(outcomes, verdicts, pace, images, f"{command} BENCH_ARGS=--docs"))
     for name, _, drawing in plots:
         (folder / f"{name}.svg").write_text(drawing, "utf-8")
 

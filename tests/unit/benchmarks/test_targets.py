@@ -108,13 +108,13 @@ def test_real_time_is_compared_with_storm_and_has_a_place_of_its_own(
     assert met["word count at 1,000/s, acked: p50"] == (0.5, True)
     assert met["word count at 1,000/s, acked: p99"] == (20.0, False)
     assert met["the same, p50 over Storm's Java bolts"] == (0.25, True)
-    page = tmp_path / "performance.md"
-    page.write_text(f"{report.BEGIN}\nold\n{report.END}\n{report.REALTIME_BEGIN}\n{report.REALTIME_END}\n")
-    report.write_docs(outcomes, verdicts, PACE, page, "realtime")
+    page = tmp_path / "real-time.md"
+    page.write_text(f"before\n{report.REALTIME_BEGIN}\n{report.REALTIME_END}\n")
+    report.write_docs(outcomes, verdicts, PACE, tmp_path, "realtime")
     text = page.read_text()
-    assert text.startswith(f"{report.BEGIN}\nold\n{report.END}\n{report.REALTIME_BEGIN}\n")
+    assert text.startswith(f"before\n{report.REALTIME_BEGIN}\n")
     assert "| real time | 1,000/s | 0.50 | 2.00 | 20.0 | 0.50 |" in text
-    assert re.findall(r"!\[[^\]]+\]\((\S+)\)", text) == ["performance/real-time.svg"]
+    assert re.findall(r"!\[[^\]]+\]\((\S+)\)", text) == ["real-time.svg"]
 
 
 def test_the_tables_show_everything(outcomes: dict[str, Outcome]) -> None:
@@ -154,24 +154,23 @@ def test_results_can_be_read_back(outcomes: dict[str, Outcome]) -> None:
 
 
 def test_tables_and_plots_go_between_the_markers(outcomes: dict[str, Outcome], tmp_path: Path) -> None:
-    page = tmp_path / "performance.md"
+    page = tmp_path / "benchmarks.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     for _ in range(2):
-        report.write_docs(outcomes, judge(outcomes, 3, None), PACE, page)
+        report.write_docs(outcomes, judge(outcomes, 3, None), PACE, tmp_path)
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith(f"{report.END}\nafter\n")
     assert "old" not in text
     images = re.findall(r"!\[[^\]]+\]\((\S+)\)", text)
-    assert images == ["performance/throughput.svg", "performance/latency.svg"]
+    assert images == ["throughput.svg", "latency.svg"]
     assert all((tmp_path / image).exists() for image in images)
 
 
 def test_a_page_without_markers_is_refused(tmp_path: Path) -> None:
-    page = tmp_path / "performance.md"
-    page.write_text("nothing here")
-    with pytest.raises(ValueError, match=r"performance\.md needs the lines <!-- benchmarks: begin -->"):
-        report.write_docs({}, [], PACE, page)
+    (tmp_path / "benchmarks.md").write_text("nothing here")
+    with pytest.raises(ValueError, match=r"benchmarks\.md needs the lines <!-- benchmarks: begin -->"):
+        report.write_docs({}, [], PACE, tmp_path)
 
 
 @pytest.mark.parametrize("logarithmic", [False, True])
