@@ -144,7 +144,8 @@ fuzz-coverage: $(STAMP) ## the same guided by coverage, for SECONDS (600), of th
 	@PYTHONPATH=build/atheris $(PY) tools/fuzz_coverage.py --seconds $(or $(SECONDS),600) $(FUZZ_ARGS)
 
 .PHONY: docs
-docs: $(STAMP) ## write the generated files: notebooks, configuration reference, conf/defaults.yaml, schema of --json, structure, suites, modules, support matrix
+docs: $(STAMP) ## write the generated files: notebooks, names of configuration keys and their reference, conf/defaults.yaml, schema of --json, structure, suites, modules, support matrix
+	@$(PY) tools/generate_config_names.py
 	@$(PY) tools/generate_configuration_docs.py
 	@$(PY) tools/generate_defaults.py
 	@$(PY) tools/generate_json_schema.py

@@ -28,8 +28,8 @@ CONFIGURED = {
     # page and figure: the file and the text by which the code sets the value
     ("docs/architecture.md", "50 ms"): ("storm_on_spark/runtime/spouts/pacing.py", "cut_secs: float = 0.05"),
     ("docs/high-availability.md", "20 s"): (
-        "storm_on_spark/api/config/cluster_keys.py",
-        "SESSION_TIMEOUT,\n        integer(1),\n        20000,",
+        "storm_on_spark/api/config/keys.ini",
+        "[storm.zookeeper.session.timeout]\ntype = int >= 1\ndefault = 20000",
     ),
     ("docs/high-availability.md", "16 GB"): ("storm_on_spark/cli/dev/cluster.py", "_SPARE_BYTES: Final = 15 << 30"),
     ("docs/high-availability.md", "3 s"): ("storm_on_spark/cluster/driver/main.py", "_GRACE_SECS = 3.0"),
@@ -41,7 +41,7 @@ CONFIGURED = {
     ("docs/performance.md", "1,000 sentences a second"): ("lab/benchmarks/cases.py", "at(1000)"),
     ("docs/performance/benchmarks.md", "2,000 messages a second"): ("lab/benchmarks/studies/soak.py", "default=2000.0"),
     ("docs/reliability.md", "4 s"): ("storm_on_spark/runtime/batches/rules/restarts.py", "(0.0, 0.5, 1.0, 2.0, 4.0)"),
-    ("docs/reliability.md", "256 MiB"): ("storm_on_spark/api/config/topology_keys.py", "256 * 1024 * 1024"),
+    ("docs/reliability.md", "256 MiB"): ("storm_on_spark/api/config/keys.ini", f"default = {256 << 20}"),
     ("docs/reliability.md", "16 MiB"): ("storm_on_spark/runtime/spouts/log/writer.py", "SEGMENT_BYTES = 16 << 20"),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from storm_on_spark.api.config.config import (
-    KEYS,
     KNOWN_PREFIXES,
     Config,
     default_of,
@@ -12,8 +11,7 @@ from storm_on_spark.api.config.config import (
     validate_conf,
 )
 from storm_on_spark.api.config.effects import without_effect, without_effect_sentence
-from storm_on_spark.api.config.families import FAMILIES, family_key
-from storm_on_spark.api.config.profiles import PROFILES
+from storm_on_spark.api.config.table import FAMILIES, KEYS, PROFILES, family_key
 from storm_on_spark.api.config.types import ConfigKey, ConfigType, Level
 
 __all__ = [

@@ -5,64 +5,21 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from functools import cache
 from typing import Any, Final
 
-from storm_on_spark.api.config.cluster_keys import CLUSTER_KEYS
-from storm_on_spark.api.config.compat_keys import COMPAT_KEYS
-from storm_on_spark.api.config.families import FAMILIES
 from storm_on_spark.api.config.names import ConfigNames
-from storm_on_spark.api.config.pacemaker_keys import PACEMAKER_KEYS
-from storm_on_spark.api.config.profiles import PROFILES
-from storm_on_spark.api.config.topology_keys import HONOURED_KEYS, PLANNED_KEYS
-from storm_on_spark.api.config.types import ConfigKey
-from storm_on_spark.api.config.xd_keys import XD_KEYS
+from storm_on_spark.api.config.table import FAMILIES, FORMER_NAMES, KEYS, PROFILES
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.text.wording import kind_of
 
-KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
-    {key.name: key for key in (*HONOURED_KEYS, *PLANNED_KEYS, *COMPAT_KEYS, *CLUSTER_KEYS, *PACEMAKER_KEYS, *XD_KEYS)}
-)
-"""All keys by name."""
-
 KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.", "xd.", "zk.")
 """A key that starts so and isn't in `KEYS` is a mistake; others are the user's own and pass unchecked."""
-
-_RENAMED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "nimbus.host": ConfigNames.NIMBUS_SEEDS,
-        "nimbus.max.replication.wait.time.sec": ConfigNames.TOPOLOGY_MAX_REPLICATION_WAIT_TIME_SEC,
-        "nimbus.min.replication.count": ConfigNames.TOPOLOGY_MIN_REPLICATION_COUNT,
-        "pacemaker.host": ConfigNames.PACEMAKER_SERVERS,
-        "topology.ackers": ConfigNames.TOPOLOGY_ACKER_EXECUTORS,
-    }
-)
-"""Names that keys had in earlier versions of Storm -> their names since."""
-
-_DROPPED: Final = frozenset(
-    (
-        "topology.bolts.outgoing.overflow.buffer.enable",
-        "topology.disruptor.batch.size",
-        "topology.disruptor.batch.timeout.millis",
-        "topology.disruptor.wait.strategy",
-        "topology.disruptor.wait.timeout.millis",
-        "topology.executor.send.buffer.size",
-        "topology.metrics.aggregate.metric.evict.secs",
-        "topology.metrics.aggregate.per.worker",
-        "topology.optimize",
-        "topology.receiver.buffer.size",
-    )
-)
-"""Keys of earlier versions of Storm that have no successor, whatever other key looks like one."""
 
 _SAME_WORD: Final = 0.66
 """How alike two words of a name are, at least, when one is taken for a slip of the other."""
 _SAME_NAME: Final = 0.93
 """The same of two whole names, which may be divided into words differently."""
-
-_TOPOLOGY_DEFAULTS: Final[Mapping[str, object]] = {
-    name: key.default for name, key in KEYS.items() if name.startswith("topology.")
-}
 
 
 class Config(ConfigNames, dict[str, Any]):
@@ -253,12 +210,17 @@ def effective_conf(
         (4, 20000)
     """
     profile = PROFILES.get(str(topology_conf.get(ConfigNames.TOPOLOGY_PROFILE)), {})
-    defaults = {**_TOPOLOGY_DEFAULTS, **profile}
+    defaults = {**_topology_defaults(), **profile}
     merged = {**defaults, **topology_conf, **(component_conf or {})}
     for name, value in merged.items():
         if value is None and name in KEYS:
             merged[name] = defaults.get(name, KEYS[name].default)
     return merged
+
+
+@cache
+def _topology_defaults() -> Mapping[str, object]:
+    return {name: key.default for name, key in KEYS.items() if name.startswith("topology.")}
 
 
 def _problems(conf: Mapping[str, object], component: bool) -> Iterator[tuple[str, str]]:
@@ -296,10 +258,10 @@ def _right_prefix(name: str) -> str | None:
 
 
 def _unknown(name: str) -> str:
-    if name in _RENAMED:
-        new = _RENAMED[name]
+    new = FORMER_NAMES.get(name)
+    if new:
         return f'unknown key "{name}". Its name is "{new}" now, and its value {KEYS[new].type}.'
-    if name in _DROPPED:
+    if new is not None:
         return f'unknown key "{name}". Storm has dropped it, and no other key took its place: remove it.'
     prefix, dot, rest = name.partition(".")
     # Only what follows the first word is compared: it would make all keys look alike.

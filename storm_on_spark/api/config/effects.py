@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from storm_on_spark.api.config.config import KEYS
-from storm_on_spark.api.config.families import family_key
+from storm_on_spark.api.config.table import KEYS, family_key
 from storm_on_spark.api.config.types import ConfigKey, Level
 
 _NAMED: Final = 8

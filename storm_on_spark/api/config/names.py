@@ -1,6 +1,6 @@
-"""Names of the configuration keys, as constants.
+"""Names of the configuration keys, as constants: for editors and type checkers, and without a look at the key table.
 
-Where Storm has a key, the constant is named as in Storm.
+Written by tools/generate_config_names.py from keys.ini. Where Storm has a key, the constant is named as in Storm.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ class ConfigNames:
     JAVA_SECURITY_AUTH_LOGIN_CONFIG: Final = "java.security.auth.login.config"
     NIMBUS_ADMINS: Final = "nimbus.admins"
     NIMBUS_ADMINS_GROUPS: Final = "nimbus.admins.groups"
-    NIMBUS_AUTH_DIGEST_FILE: Final = "nimbus.auth.digest.file"
-    NIMBUS_AUTH_TOKEN_FILE: Final = "nimbus.auth.token.file"  # noqa: S105 # the name of a key
     NIMBUS_AUTHORIZER: Final = "nimbus.authorizer"
+    NIMBUS_AUTH_DIGEST_FILE: Final = "nimbus.auth.digest.file"
+    NIMBUS_AUTH_TOKEN_FILE: Final = "nimbus.auth.token.file"
     NIMBUS_AUTO_CRED_PLUGINS: Final = "nimbus.autocredential.plugins.classes"
     NIMBUS_BIND_ADDRESS: Final = "nimbus.bind.address"
     NIMBUS_BLOBSTORE: Final = "nimbus.blobstore.class"
@@ -74,10 +74,10 @@ class ConfigNames:
     PACEMAKER_THRIFT_MESSAGE_SIZE_MAX: Final = "pacemaker.thrift.message.size.max"
     PACEMAKER_TLS: Final = "pacemaker.tls"
     STORM_BLOBSTORE_REPLICATION_FACTOR: Final = "storm.blobstore.replication.factor"
+    STORM_CHECKPOINT_DIR: Final = "storm.checkpoint.dir"
     STORM_CLUSTER_MODE: Final = "storm.cluster.mode"
     STORM_CLUSTER_STATE_STORE: Final = "storm.cluster.state.store"
     STORM_CODEDISTRIBUTOR_CLASS: Final = "storm.codedistributor.class"
-    STORM_CHECKPOINT_DIR: Final = "storm.checkpoint.dir"
     STORM_CODEDISTRIBUTOR_LOCATION: Final = "storm.codedistributor.location"
     STORM_ID: Final = "storm.id"
     STORM_LOCAL_DIR: Final = "storm.local.dir"
@@ -93,7 +93,7 @@ class ConfigNames:
     STORM_TLS_CA_FILE: Final = "storm.tls.ca.file"
     STORM_TLS_CERTIFICATE_FILE: Final = "storm.tls.certificate.file"
     STORM_TLS_KEY_FILE: Final = "storm.tls.key.file"
-    STORM_ZOOKEEPER_AUTH_PASSWORD: Final = "storm.zookeeper.auth.password"  # noqa: S105
+    STORM_ZOOKEEPER_AUTH_PASSWORD: Final = "storm.zookeeper.auth.password"
     STORM_ZOOKEEPER_AUTH_PAYLOAD: Final = "storm.zookeeper.auth.payload"
     STORM_ZOOKEEPER_AUTH_SCHEME: Final = "storm.zookeeper.auth.scheme"
     STORM_ZOOKEEPER_AUTH_USER: Final = "storm.zookeeper.auth.user"
@@ -124,8 +124,8 @@ class ConfigNames:
     SUPERVISOR_RESOURCES_MAP: Final = "supervisor.resources.map"
     SUPERVISOR_RUN_WORKER_AS_USER: Final = "supervisor.run.worker.as.user"
     SUPERVISOR_SCHEDULER_META: Final = "supervisor.scheduler.meta"
-    SUPERVISOR_SPARE_DRIVERS: Final = "supervisor.spare.drivers"
     SUPERVISOR_SLOTS_PORTS: Final = "supervisor.slots.ports"
+    SUPERVISOR_SPARE_DRIVERS: Final = "supervisor.spare.drivers"
     SUPERVISOR_THRIFT_MAX_BUFFER_SIZE: Final = "supervisor.thrift.max_buffer_size"
     SUPERVISOR_THRIFT_PORT: Final = "supervisor.thrift.port"
     SUPERVISOR_THRIFT_SOCKET_TIMEOUT_MS: Final = "supervisor.thrift.socket.timeout.ms"
@@ -150,8 +150,8 @@ class ConfigNames:
     )
     TOPOLOGY_BACKPRESSURE_WAIT_STRATEGY: Final = "topology.backpressure.wait.strategy"
     TOPOLOGY_BATCH_FLUSH_INTERVAL_MILLIS: Final = "topology.batch.flush.interval.millis"
-    TOPOLOGY_BATCH_MAX_TUPLES: Final = "topology.batch.max.tuples"
     TOPOLOGY_BATCH_MAX_SECS: Final = "topology.batch.max.secs"
+    TOPOLOGY_BATCH_MAX_TUPLES: Final = "topology.batch.max.tuples"
     TOPOLOGY_BATCH_MIN_INTERVAL_MS: Final = "topology.batch.min.interval.ms"
     TOPOLOGY_BLOBSTORE_MAP: Final = "topology.blobstore.map"
     TOPOLOGY_BOLTS_LATE_TUPLE_STREAM: Final = "topology.bolts.late.tuple.stream"
@@ -177,6 +177,7 @@ class ConfigNames:
     TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB: Final = "topology.component.resources.onheap.memory.mb"
     TOPOLOGY_DEBUG: Final = "topology.debug"
     TOPOLOGY_DISABLE_LOADAWARE_MESSAGING: Final = "topology.disable.loadaware.messaging"
+    TOPOLOGY_DURABILITY: Final = "topology.durability"
     TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS: Final = "topology.enable.message.timeouts"
     TOPOLOGY_ENABLE_SEND_ICONNECTION_METRICS: Final = "topology.enable.send.iconnection.metrics"
     TOPOLOGY_ENABLE_V2_METRICS_TICK: Final = "topology.enable.v2.metrics.tick"
@@ -233,7 +234,6 @@ class ConfigNames:
     TOPOLOGY_SHELLBOLT_MAX_PENDING: Final = "topology.shellbolt.max.pending"
     TOPOLOGY_SKIP_MISSING_KRYO_REGISTRATIONS: Final = "topology.skip.missing.kryo.registrations"
     TOPOLOGY_SLEEP_SPOUT_WAIT_STRATEGY_TIME_MS: Final = "topology.sleep.spout.wait.strategy.time.ms"
-    TOPOLOGY_DURABILITY: Final = "topology.durability"
     TOPOLOGY_SPOUTS_PLACEMENT: Final = "topology.spouts.placement"
     TOPOLOGY_SPOUT_LOG_MAX_BYTES: Final = "topology.spout.log.max.bytes"
     TOPOLOGY_SPOUT_MAX_BATCH_SIZE: Final = "topology.spout.max.batch.size"

@@ -2,7 +2,7 @@
 
 A subclass of `Settings` is a frozen dataclass. Each field names its key; the type of a key with a few values may be
 `str`, or the `Literal` of them all. Defaults, and what a value may be, stand in
-the key table alone. The class is checked against the table when Python reads it: type, unit, and that the key works.
+the key table alone. The class is checked against the table when it is first used: type, unit, and that the key works.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from storm_on_spark.api.config.config import KEYS
+from storm_on_spark.api.config.table import KEYS, LazyMapping
 from storm_on_spark.api.config.types import ConfigKey, Level
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.text.wording import kind_of
@@ -47,9 +47,13 @@ class Settings:
     """Field -> its key."""
 
     def __init_subclass__(cls) -> None:
+        cls.keys = LazyMapping(cls._keys)
+
+    @classmethod
+    def _keys(cls) -> dict[str, ConfigKey]:
         hints = get_type_hints(cls, include_extras=True)
         fields = {name: hint for name, hint in hints.items() if get_origin(hint) is not ClassVar}
-        cls.keys = {name: _key_of(f"{cls.__name__}.{name}", name, hint) for name, hint in fields.items()}
+        return {name: _key_of(f"{cls.__name__}.{name}", name, hint) for name, hint in fields.items()}
 
     @classmethod
     def of(cls: type[SomeSettings], conf: Mapping[str, object]) -> SomeSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import Any, Final
 
 from storm_on_spark.api.text.wording import quoted
@@ -100,6 +101,44 @@ PORTS: Final = ConfigType(
     lambda v: isinstance(v, (list, tuple)) and all(map(PORT.accepts, v)) and len(set(v)) == len(v),
     tuple[int, ...],
 )
+ANY: Final = ConfigType("anything", lambda v: True)
+
+_NAMED: Final = {
+    "bool": BOOL,
+    "text": TEXT,
+    "texts": TEXTS,
+    "text or texts": TEXT_OR_TEXTS,
+    "list": LIST,
+    "mapping": MAPPING,
+    "list or mapping": LIST_OR_MAPPING,
+    "port": PORT,
+    "ports": PORTS,
+}
+_RANGES: Final[Mapping[str, Callable[..., ConfigType]]] = {"int": integer, "number": number}
+
+
+@cache
+def type_named(name: str) -> ConfigType:
+    """Returns the type that `keys.ini` calls so; the head of that file lists the names.
+
+    Example:
+        >>> str(type_named("int >= 1")), str(type_named("number 0.1..3600")), str(type_named("mapping to text"))
+        ('an int of at least 1', 'a number from 0.1 to 3600', 'a mapping from strings, each value a string')
+        >>> str(type_named("one of driver, executors"))
+        'one of "driver", "executors"'
+    """
+    if name in _NAMED:
+        return _NAMED[name]
+    if name.startswith("one of "):
+        return choice(*name.removeprefix("one of ").split(", "))
+    if name.startswith("mapping to "):
+        return mapping(type_named(name.removeprefix("mapping to ")))
+    kind, _, bounds = name.partition(" ")
+    return _RANGES[kind](*(_bound(text) for text in bounds.removeprefix(">= ").split("..")))
+
+
+def _bound(text: str) -> float:
+    return float(text) if "." in text else int(text)
 
 
 class Level(Enum):
@@ -148,18 +187,3 @@ class ConfigKey:
         if self.name.startswith(("topology.", "storm.id")):
             return "topology, component" if self.component else "topology"
         return "streams" if self.name.startswith(("xd.", "zk.")) else "cluster"
-
-
-def honoured(name: str, kind: ConfigType, default: object, doc: str, *, component: bool = False) -> ConfigKey:
-    """Returns a key that works."""
-    return ConfigKey(name, kind, default, doc, Level.HONOURED, component=component)
-
-
-def planned(name: str, kind: ConfigType, default: object, doc: str, why: str, *, component: bool = False) -> ConfigKey:
-    """Returns a key that will work."""
-    return ConfigKey(name, kind, default, doc, Level.PLANNED, why, component)
-
-
-def accepted(name: str, kind: ConfigType, default: object, doc: str, why: str, *, component: bool = False) -> ConfigKey:
-    """Returns a key that has nothing to act on here."""
-    return ConfigKey(name, kind, default, doc, Level.ACCEPTED, why, component)

@@ -3,6 +3,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +25,13 @@ from storm_on_spark.api.config import (
     default_of,
     effective_conf,
     family_key,
+    names,
     problems_of,
     validate_conf,
 )
 from storm_on_spark.api.config.names import ConfigNames
-from storm_on_spark.api.config.types import PORTS, TEXT_OR_TEXTS, choice, integer, mapping, number
+from storm_on_spark.api.config.table import sections
+from storm_on_spark.api.config.types import PORTS, TEXT_OR_TEXTS, choice, integer, mapping, number, type_named
 
 all_keys = pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
 any_key = st.sampled_from(sorted(KEYS))
@@ -37,10 +42,46 @@ any_value = st.none() | st.booleans() | st.integers() | st.floats() | st.text() 
 # --- the registry -------------------------------------------------------------------------------------------
 
 
-def test_every_key_has_a_constant_and_every_constant_a_key() -> None:
+def test_the_constants_are_those_of_the_key_table(tmp_path: Path) -> None:
+    written = tmp_path / "names.py"
+    tool = Path(__file__).parents[4] / "tools" / "generate_config_names.py"
+    subprocess.run([sys.executable, str(tool), str(written)], check=True)
+    assert written.read_text("utf-8") == Path(str(names.__file__)).read_text("utf-8"), "run `make docs`"
     constants = {name: value for name, value in vars(ConfigNames).items() if not name.startswith("_")}
     assert sorted(constants.values()) == sorted(KEYS)
     assert all(getattr(Config, name) == value for name, value in constants.items())
+
+
+OPTIONS = {"constant", "type", "default", "component", "doc", "planned", "accepted"}
+TABLES = {"reasons", "families", "former names", *(f"profile {profile}" for profile in PROFILES)}
+
+
+def test_the_key_table_says_nothing_that_nobody_reads() -> None:
+    said = {name: dict(options) for name, options in sections().items() if name not in TABLES}
+    assert list(said) == list(KEYS)
+    assert {name: unknown for name, options in said.items() if (unknown := set(options) - OPTIONS)} == {}
+    assert all(options.get("component", "yes") == "yes" for options in said.values())
+    assert [name for name, options in said.items() if {"planned", "accepted"} <= set(options)] == []
+    text = Path(str(names.__file__)).with_name("keys.ini").read_text("utf-8")
+    uses = Counter(re.findall(r"= \$\{reasons:([\w-]+)\}", text))
+    assert set(uses) == set(sections()["reasons"])
+    assert [reason for reason, count in uses.items() if count == 1] == [], "belongs to the only key that has it"
+
+
+def test_the_key_table_is_not_read_before_something_is_looked_up() -> None:
+    code = (
+        "import sys; from storm_on_spark import Config, TopologyBuilder; import storm_on_spark.runtime.run.settings\n"
+        "print('configparser' in sys.modules)\n"
+        "Config().set_debug(True)\n"
+        "print('configparser' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("name", ["ints", "int from 1", "port >= 1", "one", "text or list", "int >= x", ""])
+def test_a_type_that_there_is_not_is_refused(name: str) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        type_named(name)
 
 
 @all_keys
