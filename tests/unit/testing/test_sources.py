@@ -202,13 +202,16 @@ def test_crash_spares_the_process_once_it_was_killed_often_enough(tmp_path: Path
     assert crash(marker) is False
 
 
-def test_of_several_processes_that_crash_at_the_same_moment_only_as_many_die_as_it_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_of_several_processes_that_crash_at_the_same_moment_only_as_many_die_as_it_says(
+    tmp_path: Path, rounds: int
+) -> None:
     def crash_with_others(marker: Path, gate: int, opener: int) -> None:
         os.close(opener)
         os.read(gate, 1)
         crash(marker)
 
-    for number in range(50):
+    for number in range(rounds):
         marker = tmp_path / f"marker-{number}"
         gate, opener = os.pipe()
         children = [forked(partial(crash_with_others, marker, gate, opener)) for _ in range(4)]

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from simulation import POINTS, Simulation, build
+from simulation import POINTS, Simulation, build, seeds
 from stormtest import make_worker
 
 from storm_on_spark.runtime.batches.coordinator import Coordinator
@@ -178,7 +178,7 @@ class Powered(Simulation):
         raise AssertionError("the topology did not end")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_nothing_that_was_acked_is_lost_with_the_machine(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
