@@ -57,7 +57,7 @@ class Leftovers:
 
 
 @contextlib.contextmanager
-def no_leaks(spark: SparkSession | None = None, timeout: float = 10) -> Iterator[None]:
+def no_leaks(spark: SparkSession | None = None, timeout: float = 30) -> Iterator[None]:
     """Fails if what runs inside leaves a thread, a process, a running query or a temporary file behind.
 
     What a Spark session keeps for its next query does not count. Files are looked for in
@@ -71,19 +71,21 @@ def no_leaks(spark: SparkSession | None = None, timeout: float = 10) -> Iterator
         AssertionError: something was left behind; the message lists it.
 
     Example:
-        >>> with no_leaks():
+        >>> with tempfile.TemporaryDirectory() as folder, own_temporary_folder(Path(folder)), no_leaks():
         ...     thread = threading.Thread(target=int)
         ...     thread.start()
     """
     before = Leftovers.now(spark)
     yield
-    deadline = time.monotonic() + timeout
+    deadline, pause = time.monotonic() + timeout, 0.01
     while left := Leftovers.now(spark).since(before):
-        # What only a cycle still holds is not left behind.
+        # What only a cycle still holds is not left behind. A collection keeps the interpreter from the threads that are
+        # to end, so each pause is longer than the one before.
         gc.collect()
         if time.monotonic() > deadline:
             raise AssertionError("left behind: " + "; ".join(left))
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(2 * pause, 1.0)
 
 
 @contextlib.contextmanager

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from topologies import messages, puppets
 from topologies.notes import read_notes
 
 from storm_on_spark.testing import ManualClock, run_topology, running_topology
 
 
-@pytest.mark.representative
 def test_message_ids_may_be_anything_that_can_be_pickled_and_need_not_differ(nothing_left_behind, spark_session):
     captured = run_topology(messages.odd(), spark=spark_session, capture=[])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from processes import wait_for
 from pyspark.sql import SparkSession
 from topologies import columnar
@@ -50,7 +49,6 @@ def test_rows_that_fail_are_emitted_again_and_every_message_is_acked_once(comple
     assert len(calls) < tracked / 100, "acks did not come many at a time"
 
 
-@pytest.mark.representative
 def test_a_killed_spout_host_loses_nothing(local_cluster: LocalCluster, spark_session, tmp_path):
     count = 20_000
     conf = {**TIMEOUT, "test.notes": str(tmp_path), "topology.checkpoint.dir": str(tmp_path / "checkpoint")}

@@ -32,7 +32,6 @@ def test_even_groupings_share_100_000_tuples_to_within_one_percent(spark_session
     assert read_pending_roots(spark_session, tmp_path / "checkpoint") == []
 
 
-@pytest.mark.representative
 def test_fields_grouping_sends_equal_keys_to_one_task_whoever_emits_them(complete, tmp_path):
     complete(grouped.keyed())
 

@@ -30,7 +30,6 @@ def test_joins_and_diamonds_complete_every_tree_of_every_spout(spark_session, co
     assert read_pending_roots(spark_session, tmp_path / "checkpoint") == []
 
 
-@pytest.mark.representative
 def test_a_cycle_runs_until_its_tuples_are_used_up(spark_session, complete, tmp_path):
     info = complete(shapes.circular())
 

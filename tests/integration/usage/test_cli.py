@@ -160,7 +160,7 @@ def _emitted(line: str) -> bool:
 
 
 @pytest.mark.representative
-def test_a_run_prints_one_document_and_goes_on_from_its_checkpoint(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_a_run_prints_one_document(start: Callable[..., Run], tmp_path: Path) -> None:
     options = ("--json", "--quiet", "-c", "numbers.last=200", "--checkpoint", tmp_path / "state")
     code, out, err = start(*options).finish()
     assert code == 0, err
@@ -192,6 +192,10 @@ def test_a_run_prints_one_document_and_goes_on_from_its_checkpoint(start: Callab
     ]
     assert "imported" in err.splitlines()
 
+
+def test_a_checkpoint_of_another_name_is_refused_until_it_is_reset(start: Callable[..., Run], tmp_path: Path) -> None:
+    options = ("--json", "--quiet", "-c", "numbers.last=200", "--checkpoint", tmp_path / "state")
+    assert start(*options).finish()[0] == 0
     code, out, err = start(*options, "--name", "another").finish()
     assert code == 2, err
     assert "belongs to topology 'user-numbers'" in err or 'belongs to topology "user-numbers"' in err

@@ -193,7 +193,6 @@ def start_secs(arguments: list[str], folder: Path, ready: str) -> float:
         command.kill()
 
 
-@pytest.mark.representative
 def test_a_run_ends_at_any_moment_of_its_start(tmp_path: Path) -> None:
     arguments = run_of(tmp_path)
     secs = start_secs(arguments, tmp_path / "whole", "acked")

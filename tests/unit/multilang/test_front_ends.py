@@ -14,7 +14,6 @@ from lengths import PATIENCE_SECS
 from storm_on_spark.launch.loader import load
 from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.runtime.in_process import InProcessTopology
-from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = Path(__file__).parent / "components"
 WORDS = ["the", "cow", "jumped", "over", "the", "moon"]
@@ -67,11 +66,9 @@ streams:
 
 
 @pytest.fixture(autouse=True)
-def _clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "temporary").mkdir()
+def _own_imports(nothing_left: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    with own_temporary_folder(tmp_path / "temporary"), no_leaks():
-        yield
+    yield
     for name in ("shell_sink", "shell_words"):
         sys.modules.pop(name, None)
 

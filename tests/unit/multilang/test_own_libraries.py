@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from storm_on_spark.multilang import ShellBolt
 from storm_on_spark.testing import BoltTester, make_tuple
-from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = {
     "python": ("exclaim.py", """
@@ -55,12 +53,10 @@ OWN = {
 
 
 @pytest.fixture(params=COMPONENTS)
-def language(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def language(request: pytest.FixtureRequest) -> str:
     if shutil.which(request.param) is None and request.param != "python":
         pytest.skip(f"there is no {request.param} here")
-    (tmp_path / "temporary").mkdir()
-    with own_temporary_folder(tmp_path / "temporary"), no_leaks():
-        yield request.param
+    return str(request.param)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,17 +17,9 @@ from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.testing import SpoutTester
-from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = Path(__file__).parent / "components"
 WORDS = ["the", "cow", "jumped", "over", "the", "moon"]
-
-
-@pytest.fixture(autouse=True)
-def _clean(tmp_path: Path) -> Iterator[None]:
-    (tmp_path / "temporary").mkdir()
-    with own_temporary_folder(tmp_path / "temporary"), no_leaks():
-        yield
 
 
 def words() -> ShellSpout:

@@ -17,7 +17,6 @@ from lengths import PATIENCE_SECS
 from storm_on_spark.multilang import ShellBolt, launcher
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.testing import BoltTester, make_tuple
-from storm_on_spark.testing.faults.leaks import no_leaks, own_temporary_folder
 
 COMPONENTS = Path(__file__).parent / "components"
 FAMILY = """
@@ -44,13 +43,6 @@ child = subprocess.Popen(
 print(child.pid, flush=True)
 sys.exit(child.wait() % 256)
 """
-
-
-@pytest.fixture(autouse=True)
-def _clean(tmp_path: Path) -> Iterator[None]:
-    (tmp_path / "temporary").mkdir()
-    with own_temporary_folder(tmp_path / "temporary"), no_leaks():
-        yield
 
 
 def eventually(condition: Callable[[], object], what: str) -> None:

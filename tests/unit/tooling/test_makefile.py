@@ -23,9 +23,7 @@ def make(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
     return subprocess.run([found, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    "path", ["plain.txt", "two words.txt", 'it\'s "a: #1" {file}, *.txt', "null", "2024", "-x", "ünï", "a=b", "$x"]
-)
+@pytest.mark.parametrize("path", ["plain.txt", 'it\'s "a: #1" {file}, *.txt a=b $x ünï', "null", "2024", "-x"])
 def test_any_path_reaches_the_job_as_it_is(tmp_path: Path, path: str) -> None:
     shown = tmp_path / "shown"
     script = tmp_path / "bin" / "storm-spark"

@@ -26,7 +26,6 @@ STEPS = ("received", "storing", "uploaded", "replicating", "replicated", "activa
 REPLICAS = {"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": 30}
 
 
-@pytest.mark.representative
 def test_who_lacks_code_does_not_lead_until_it_has_fetched_it(world: World) -> None:
     """The design's scenario: A, B and C, two copies of each of t1 to t4, and neither B nor C has all when A dies."""
 
