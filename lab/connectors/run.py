@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from lab.suite.processes import Marked, wait_for
 from lab.suite.scenario import ScenarioError
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.connectors.kafka.topics import create
+from storm_on_spark.runtime.processes.kept import KeptProcess
 
 _STUCK_SECS: Final = 240.0
 _LAST_WORDS: Final = 600
@@ -65,7 +65,7 @@ class Run:
         self.copies = False
         self._patience = patience
         self._marked = Marked("STORM_CONNECTOR_FAULTS")
-        self._driver: subprocess.Popen[bytes] | None = None
+        self._driver: KeptProcess | None = None
         self._generation = 0
         self.server = KafkaServer(folder / "kafka")
 
@@ -87,26 +87,20 @@ class Run:
         replace(self.job, earliest=earliest).save(self.folder)
         (self.folder / "error").unlink(missing_ok=True)
         self._generation += 1
-        with (self.folder / "driver.log").open("ab") as log:
-            self._driver = subprocess.Popen(
-                [sys.executable, "-m", "lab.connectors.pipeline", str(self.folder)],
-                cwd=ROOT,
-                env={**os.environ, **self._marked.environment(self._generation)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        command = [sys.executable, "-m", "lab.connectors.pipeline", str(self.folder)]
+        environment = {**os.environ, **self._marked.environment(self._generation)}
+        self._driver = KeptProcess("connectors-driver", command, ROOT, self.folder / "driver.log", environment)
 
     def kill(self) -> str:
         """Kills the driver and what it has started; returns the proof."""
         assert self._driver is not None
-        self._driver.kill()
-        status = self._driver.wait(30)
+        self._driver.send(signal.SIGKILL)
+        self._driver.wait(30)
+        status = self._driver.exit_code
         if status != -signal.SIGKILL:
             raise ScenarioError(f"the driver was to be killed, and had ended with {status}: {self.last_words()}")
         self._end_rest()
-        return f"process {self._driver.pid} ended with {status}"
+        return f"process {self._driver.leader} ended with {status}"
 
     def kill_one(self, victim: str) -> str:
         """Kills a Python worker or the spout host, which comes again by itself; returns the proof."""
@@ -125,7 +119,7 @@ class Run:
         """Waits until the topology has ended by itself; returns its error."""
         assert self._driver is not None
         driver = self._driver
-        self.wait(lambda: driver.poll() is not None, "the end of the topology", timeout, alive=False)
+        self.wait(lambda: driver.pid is None, "the end of the topology", timeout, alive=False)
         self._end_rest()
         path = self.folder / "error"
         return path.read_text("utf-8") if path.exists() else self.last_words()
@@ -177,7 +171,7 @@ class Run:
         def found() -> bool:
             if condition():  # type: ignore[operator]
                 return True
-            if alive and driver.poll() is not None:
+            if alive and driver.pid is None:
                 raise ScenarioError(f"{what}: the driver ended before: {self.last_words()}")
             return False
 
@@ -198,7 +192,7 @@ class Run:
         """Ends the driver, however it is."""
         if self._driver is not None:
             self._marked.signal(signal.SIGKILL)
-            self._driver.wait(30)
+            self._driver.end()
 
     def close(self) -> None:
         """Ends everything."""

@@ -29,7 +29,8 @@ from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import unpack
-from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
+from storm_on_spark.runtime.processes.server import free_ports
 from storm_on_spark.testing.faults.connections import TcpProxy
 from storm_on_spark.testing.simulated.process import END_SECS, DaemonProcess
 

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from lab.load.topology import Load
 from lab.suite import ROOT
 from lab.suite.processes import Marked
 from lab.suite.scenario import ScenarioError
+from storm_on_spark.runtime.processes.kept import KeptProcess
 from storm_on_spark.runtime.storage import LocalStorage
 from storm_on_spark.spark.checkpoint.directory import last_batch
 
@@ -93,9 +93,9 @@ class Run:
         self.spouts = self.checkpoint / "storm" / "spouts"
         self.cleanup = contextlib.ExitStack()
         self.starts = 0
-        self._driver: subprocess.Popen[bytes] | None = None
+        self._driver: KeptProcess | None = None
         #: The start, and the driver, that is stopped while another one runs.
-        self._frozen: tuple[int, subprocess.Popen[bytes] | None] | None = None
+        self._frozen: tuple[int, KeptProcess | None] | None = None
         self._pids: list[int] = []
         self._processes = Marked("FAULTS_RUN")
 
@@ -107,7 +107,7 @@ class Run:
         Args:
             elsewhere: whether it gets process ids of its own, so that it takes the others for those of another machine.
         """
-        assert self._driver is None or self._driver.returncode is not None, "two drivers on one checkpoint"
+        assert self._driver is None or self._driver.pid is None, "two drivers on one checkpoint"
         self.starts += 1
         conf = {
             **({} if self.store is None else self.store.conf),
@@ -138,24 +138,10 @@ class Run:
             # Spark's logs belong to the run, and go with it.
             "XDG_STATE_HOME": str(self.folder / "logs"),
         }
-        with self._file("log").open("ab") as log:
-            self._driver = subprocess.Popen(
-                [
-                    *(_ELSEWHERE if elsewhere else ()),
-                    sys.executable,
-                    "-m",
-                    "lab.faults.driver",
-                    str(self._file("settings")),
-                ],
-                cwd=ROOT,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                # The harness's Ctrl-C is no fault that it wants to inject.
-                start_new_session=True,
-            )
-        self._pids.append(self._driver.pid)
+        program = [sys.executable, "-m", "lab.faults.driver", str(self._file("settings"))]
+        command = [*(_ELSEWHERE if elsewhere else ()), *program]
+        self._driver = KeptProcess("faults-driver", command, ROOT, self._file("log"), environment)
+        self._pids.append(self._driver.leader)
 
     @property
     def _where(self) -> str:
@@ -165,7 +151,7 @@ class Run:
     def pid(self) -> int:
         """The driver's process id."""
         assert self._driver is not None
-        return self._driver.pid
+        return self._driver.leader
 
     def live_processes(self, role: str) -> list[int]:
         """Returns the live processes of this start of the driver: `process` is the one that leads, `member` follows."""
@@ -256,7 +242,7 @@ class Run:
 
     def ended(self) -> bool:
         """Whether the driver has ended."""
-        return self._driver is not None and self._driver.poll() is not None
+        return self._driver is not None and self._driver.pid is None
 
     def wait_until_gone(self) -> None:
         """Waits until all processes of drivers that ended have ended too.
@@ -370,7 +356,7 @@ class Run:
         """Kills whatever of the run is still there."""
         self._processes.signal(signal.SIGKILL)
         if self._driver is not None:
-            self._driver.wait()
+            self._driver.end()
         self.cleanup.close()
 
     def _until(self, condition: Callable[[], bool], what: str, *, ended: bool = False) -> None:
@@ -388,10 +374,11 @@ class Run:
 
     def _wait(self, timeout: float) -> int:
         assert self._driver is not None
-        try:
-            return self._driver.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise ScenarioError(f"the driver did not end within {timeout:.0f} s") from None
+        self._driver.wait(timeout)
+        status = self._driver.exit_code
+        if status is None:
+            raise ScenarioError(f"the driver did not end within {timeout:.0f} s")
+        return status
 
     def _file(self, kind: str) -> Path:
         suffix = {"events": "jsonl", "settings": "json", "log": "log"}[kind]

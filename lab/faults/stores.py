@@ -55,13 +55,10 @@ def server(kind: str, folder: Path) -> Iterator[Server | None]:
         SetupError: it can't be started here.
     """
     if kind == "s3":
-        folder.mkdir()
-        with S3Server(folder / "log") as s3:
+        with S3Server(folder) as s3:
             yield Server(kind, s3.uri, s3.settings)
     elif kind == "hdfs":
-        hdfs = HdfsServer(folder)
-        with contextlib.closing(hdfs):
-            hdfs.start()
+        with HdfsServer(folder) as hdfs:
             yield Server(kind, hdfs.uri, _HDFS)
     else:
         yield None

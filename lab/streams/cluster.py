@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,12 +11,14 @@ from typing import Any, TypeVar
 
 import httpx
 
+from lab.suite import ROOT
+from storm_on_spark.testing.simulated.process import DaemonProcess
 from storm_on_spark.xd.admin.rest.schemas import MAXIMUM_PAGE_SIZE
 
 T = TypeVar("T")
 
-ROOT = Path(__file__).parents[2]
 SESSION_MILLIS = 3000
+_END_SECS = 30.0
 
 
 def eventually(what: Callable[[], T], told: Callable[[], object] = lambda: "", timeout: float = 60) -> T:
@@ -32,77 +30,36 @@ def eventually(what: Callable[[], T], told: Callable[[], object] = lambda: "", t
     return value
 
 
-class Node:
+class Node(DaemonProcess):
     """A daemon.
 
     Args:
         home: the folder of all.
-        name: of its log.
+        name: of its own folder there.
         arguments: of `storm-spark`.
     """
 
     def __init__(self, home: Path, name: str, *arguments: str) -> None:
-        self.log_file = home / f"{name}.log"
-        self._log = self.log_file.open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "storm_on_spark.cli", *arguments],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "STORM_SPARK_XD_HOME": str(home),
-                "TMPDIR": str(home),
-                "XDG_STATE_HOME": str(home / "state"),
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
+        folder = home / name
+        folder.mkdir()
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "STORM_SPARK_XD_HOME": str(home),
+            "TMPDIR": str(home),
+            "XDG_STATE_HOME": str(home / "state"),
+        }
+        super().__init__(arguments, folder, environment, "storm_on_spark.cli")
 
-    def line(self) -> str:
-        """Returns the next line of its standard output."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line, self.log
-        return line.rstrip("\n")
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """The document that it begins with."""
+    def document(self) -> dict[str, Any]:
+        """Returns the document that it begins with."""
         found: dict[str, Any] = json.loads(self.line())
         return found
-
-    @property
-    def log(self) -> str:
-        """What it has logged."""
-        return self.log_file.read_text()
-
-    def signal(self, number: int) -> None:
-        """Sends it a signal."""
-        self.process.send_signal(number)
-
-    def kill(self) -> None:
-        """Ends it by SIGKILL."""
-        self.process.kill()
-        self.process.wait()
-
-    def end(self) -> None:
-        """Has it end in order, soon."""
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGCONT)
-        self.process.terminate()
 
     def close(self) -> None:
         """Ends it in order."""
         self.end()
-        try:
-            self.process.wait(30)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            assert self.process.stdout is not None
-            self.process.stdout.close()
-            self._log.close()
+        assert self.join(_END_SECS), f"{self.folder.name} did not end within {_END_SECS:g} s: {self.said[-2000:]}"
 
 
 class Cluster:
@@ -144,7 +101,7 @@ class Cluster:
             for kind in ["admin"] * admins + ["container"] * containers
         ]
         for kind, node in made:
-            (self.admins if kind == "admin" else self.containers)[node.said[kind]] = node
+            (self.admins if kind == "admin" else self.containers)[node.document()[kind]] = node
 
     def _node(self, command: str, *arguments: str) -> Node:
         node = Node(self.home, f"{command}-{len(self.nodes)}", command, "--json", "--open", *self._conf, *arguments)
@@ -188,7 +145,7 @@ class Cluster:
 
     def logs(self) -> str:
         """Returns the logs of all."""
-        return "\n".join(f"--- {node.log_file.name}\n{node.log}" for node in self.nodes)
+        return "\n".join(f"--- {node.folder.name}\n{node.said}" for node in self.nodes)
 
 
 def numbers(folder: Path) -> list[int]:

@@ -34,7 +34,7 @@ def deploy(home: Path, streams: int, containers: int, fused: int) -> dict[str, A
     """
     with ZooKeeperServer(home / "zookeeper", tick=0.2) as server, Cluster(home, server.connect_string) as xd:
         xd.start(admins=1, containers=containers)
-        nodes = [psutil.Process(node.process.pid) for node in xd.nodes]
+        nodes = [psutil.Process(node.pid) for node in xd.nodes]
         before = _memory(nodes[1:])
         each: list[float] = []
         began = time.monotonic()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lab.streams.cluster import ROOT
+from lab.suite import ROOT
 
 PAGE: Final = ROOT / "docs" / "streams.md"
 

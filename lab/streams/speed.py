@@ -42,7 +42,7 @@ def speed(home: Path, messages: int, mode: str) -> dict[str, Any]:
         Cluster(home, server.connect_string, conf={**conf, **_PROFILES.get(mode, {})}) as xd,
     ):
         xd.start(admins=1, containers=1)
-        (log,) = (node.log_file for node in xd.containers.values())
+        (log,) = (node.log for node in xd.containers.values())
         deployed = _deploy(xd, "posted", f"http --port={_PORT} | filter --expression=payload!='drop' | log", fused)
         _post(["ready"])
         _await(log, 1)

@@ -9,25 +9,23 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.security.own import make_secret_file
-from storm_on_spark.cluster.service import Service
-from storm_on_spark.runtime.processes.parent import die_with_parent
-from storm_on_spark.runtime.processes.sessions import kill_session, session_members
+from storm_on_spark.runtime.processes.closing import Service
+from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.server import last_words
+from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.home import linked_home
 from storm_on_spark.spark.session.java import require_java
 from storm_on_spark.spark.session.settings import required_settings
 
 _READY_SECS: Final = 60.0
-_POLL_SECS: Final = 0.05
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://[\d.]+:\d+)")
 _WORKER: Final = re.compile("(Successfully registered with master)")
 _FILTER: Final = "org.apache.spark.ui.JWSFilter"
@@ -74,9 +72,9 @@ class StandaloneCluster(Service):
         self._home: Path | None = None
         self._cores = cores
         self._count = workers
-        self._master: subprocess.Popen[bytes] | None = None
+        self._master: KeptProcess | None = None
         self._secret = secrets.token_hex(32)
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.workers: dict[str, KeptProcess] = {}
         """The workers' processes, by address."""
         self.master = ""
         """The address for sessions, once it has been started."""
@@ -147,20 +145,20 @@ class StandaloneCluster(Service):
         """
         found = True
         for host, process in self.workers.items():
-            if process.poll() is not None:
-                raise SetupError(f"Spark's worker {host} has ended: {self._last_words(host)}")
+            if process.pid is None:
+                raise SetupError(f"Spark's worker {host} has ended: {last_words(process.out, lines=1)}")
             found = found and self._said(host, _WORKER) is not None
         return found
 
     def look_after(self) -> list[str]:
         """Starts the master and the workers again that have ended; returns a sentence for each."""
         said = []
-        if self._master is not None and self._master.poll() is not None:
+        if self._master is not None and self._master.pid is None:
             said.append("Spark's master has ended; starting it again")
-            _end(self._master)
+            self._master.end()
             self._start_master()
         for host, process in list(self.workers.items()):
-            if process.poll() is not None:
+            if process.pid is None:
                 said.append(f"Spark's worker {host} has ended; starting it again")
                 self.kill_worker(host)
                 self.start_worker(host, wait=False)
@@ -169,8 +167,8 @@ class StandaloneCluster(Service):
     @property
     def processes(self) -> dict[str, int]:
         """Process ids of the master and the workers, by name."""
-        found = {} if self._master is None else {"spark-master": self._master.pid}
-        return found | {f"spark-worker-{host}": process.pid for host, process in self.workers.items()}
+        found = {} if self._master is None else {"spark-master": self._master.leader}
+        return found | {f"spark-worker-{host}": process.leader for host, process in self.workers.items()}
 
     def _start_master(self) -> None:
         # At its port of before: workers and drivers know no other.
@@ -187,7 +185,6 @@ class StandaloneCluster(Service):
             SetupError: it does not start.
         """
         (self._folder / host).mkdir(exist_ok=True)
-        (self._folder / f"{host}.log").unlink(missing_ok=True)
         options = ["--host", host, "--cores", str(self._cores), "--memory", self._memory, "--webui-port", "0"]
         folder = ["--work-dir", str(self._folder / host)]
         command = ["org.apache.spark.deploy.worker.Worker", *options, *folder, self.master]
@@ -197,13 +194,12 @@ class StandaloneCluster(Service):
 
     def kill_worker(self, host: str) -> None:
         """Kills a worker and its executors by SIGKILL at once, as when the machine dies."""
-        process = self.workers.pop(host)
-        _end(process)
+        self.workers.pop(host).end()
 
     def executors(self, host: str) -> list[int]:
         """Returns the process ids of the executors' JVMs on a worker."""
         found = []
-        for pid in session_members(self.workers[host].pid):
+        for pid in session_members(self.workers[host].leader):
             try:
                 arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             except OSError:
@@ -215,10 +211,10 @@ class StandaloneCluster(Service):
     def close(self) -> None:
         """Kills all that is left of it."""
         for process in [*self.workers.values(), *filter(None, [self._master])]:
-            _end(process)
+            process.end()
         self.workers, self._master = {}, None
 
-    def _run(self, name: str, host: str, command: list[str], before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def _run(self, name: str, host: str, command: list[str], before: Sequence[str] = ()) -> KeptProcess:
         java, home = require_java(), self._home
         properties = ("--properties-file", str(self._folder / _PROPERTIES))
         assert home is not None
@@ -235,29 +231,21 @@ class StandaloneCluster(Service):
             "PYSPARK_UDS_MODE": "true",
             **self._more,
         }
-        with (self._folder / f"{name}.log").open("wb") as output:
-            process = subprocess.Popen(
-                die_with_parent([*before, str(home / "bin" / "spark-class"), *command, *properties]),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self._folder,
-                env=environment,
-                # Executors belong to the session, so all of a worker can be killed at once.
-                start_new_session=True,
-            )
-        self._started(process.pid)
+        # Executors belong to the session, so all of a worker can be killed at once.
+        program = [*before, str(home / "bin" / "spark-class"), *command, *properties]
+        log = self._folder / f"{name}.log"
+        log.unlink(missing_ok=True)
+        process = KeptProcess(f"spark-{name}", program, self._folder, log, environment)
+        self._started(process.leader)
         return process
 
-    def _wait_for(self, process: subprocess.Popen[bytes], name: str, wanted: re.Pattern[str]) -> str:
-        deadline = time.monotonic() + _READY_SECS
-        while time.monotonic() < deadline and process.poll() is None:
-            found = self._said(name, wanted)
-            if found is not None:
-                return found
-            time.sleep(_POLL_SECS)
-        log = self._folder / f"{name}.log"
-        raise SetupError(f"Spark's standalone cluster does not start: {self._last_words(name)}; see {log}")
+    def _wait_for(self, process: KeptProcess, name: str, wanted: re.Pattern[str]) -> str:
+        process.serves(lambda: self._said(name, wanted) is not None, _READY_SECS)
+        found = self._said(name, wanted)
+        if found is None:
+            words = last_words(process.out, lines=1)
+            raise SetupError(f"Spark's standalone cluster does not start: {words}; see {process.out}")
+        return found
 
     def _said(self, name: str, wanted: re.Pattern[str]) -> str | None:
         try:
@@ -265,18 +253,3 @@ class StandaloneCluster(Service):
         except FileNotFoundError:
             return None
         return None if found is None else found[1]
-
-    def _last_words(self, name: str) -> str:
-        try:
-            lines = (self._folder / f"{name}.log").read_text(errors="replace").splitlines()
-        except OSError:
-            lines = []
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    # Again and again: one that is about to be started when the first ones are killed is found the next time.
-    while kill_session(process.pid):
-        process.poll()
-        time.sleep(_POLL_SECS)
-    process.wait()

@@ -16,7 +16,7 @@ from storm_on_spark.cluster.errors import ClusterError, UnavailableError
 from storm_on_spark.cluster.security.own import auth_of_client
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
-from storm_on_spark.cluster.service import Closing
+from storm_on_spark.runtime.processes.closing import Closing
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT, RESOURCES
 

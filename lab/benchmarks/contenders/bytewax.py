@@ -11,7 +11,6 @@ import json
 import math
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from lab.benchmarks.cases import Case, Phase
 from lab.benchmarks.contenders import Figures, NotThereError, Setup, figures
 from lab.benchmarks.measures import ProcessTree, grown, sizes
 from lab.benchmarks.workloads.feed import Control
+from storm_on_spark.runtime.processes.server import HOST, free_ports
 
 _ROOT = Path(__file__).parents[3]
 _FLOW = _ROOT / "lab" / "benchmarks" / "bytewax"
@@ -161,7 +161,7 @@ def _running(processes: int, recovery: Path | None, environment: dict[str, str])
     command = [str(_python()), "-m", "bytewax.run", "flow:flow"]
     if recovery is not None:
         command += ["-r", str(recovery), "-s", str(_SNAPSHOT_SECS), "-b", "0"]
-    addresses = ";".join(f"127.0.0.1:{port}" for port in _free_ports(processes))
+    addresses = ";".join(f"{HOST}:{port}" for port in free_ports(processes))
     alone = processes == 1
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -180,12 +180,6 @@ def _running(processes: int, recovery: Path | None, environment: dict[str, str])
         for process in started:
             process.kill()
             process.wait()
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [server.getsockname()[1] for server in servers]
 
 
 def _wait_for(condition: Any, what: str) -> None:

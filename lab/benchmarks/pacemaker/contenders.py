@@ -9,8 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,10 @@ from kazoo.client import KazooClient
 
 from lab.benchmarks.pacemaker.wire import SESSION_MILLIS, path_of
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble, free_ports
-from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
+from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.server import HOST, free_ports, last_words
 from storm_on_spark.spark.session.java import require_java
 
 ROOT = Path(__file__).parents[3]
@@ -85,29 +85,21 @@ def _resident(pid: int) -> int:
 
 @contextlib.contextmanager
 def _process(command: list[str], core: int, port: int, **environment: str) -> Iterator[int]:
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            ["taskset", "-c", str(core), *die_with_parent(command)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={**os.environ, **environment},
-            start_new_session=True,
-        )
+    with temporary_folder("pacemaker-") as folder:
+        pinned = ["taskset", "-c", str(core), *command]
+        process = KeptProcess("pacemaker", pinned, folder, folder / "out", {**os.environ, **environment})
         try:
-            deadline = time.monotonic() + _START_SECS
-            while True:
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                    break
-                if process.poll() is not None or time.monotonic() > deadline:
-                    output.seek(0)
-                    raise SetupError(f"it does not start: {output.read()[-2000:].decode(errors='replace')}")
-                time.sleep(0.05)
-            yield _serving(process.pid, port)
+            if not process.serves(lambda: _listens(port), _START_SECS):
+                raise SetupError(f"it does not start: {last_words(process.out)}")
+            yield _serving(process.leader, port)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            process.end()
+
+
+def _listens(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), 1):
+        return True
+    return False
 
 
 def _serving(pid: int, port: int) -> int:
@@ -120,7 +112,7 @@ def _serving(pid: int, port: int) -> int:
 def ours(core: int, workers: int) -> Iterator[Running]:
     """Starts `storm-spark pacemaker`."""
     with _one_of_ours(core) as (port, pid):
-        yield Running("ours", "pacemaker", (("127.0.0.1", port),), (pid,), "ours")
+        yield Running("ours", "pacemaker", ((HOST, port),), (pid,), "ours")
 
 
 @contextlib.contextmanager
@@ -129,7 +121,7 @@ def survivor(core: int, workers: int) -> Iterator[Running]:
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(_one_of_ours(core)) for _ in range(3)]
         (_, last), *others = servers
-        addresses = tuple(("127.0.0.1", port) for port, _ in servers)
+        addresses = tuple((HOST, port) for port, _ in servers)
         yield Running(SURVIVOR, "pacemaker", addresses, (last,), "ours", tuple(pid for _, pid in others))
 
 
@@ -159,7 +151,7 @@ def storm(core: int, workers: int) -> Iterator[Running]:
         "org.apache.storm.pacemaker.Pacemaker",
     ]
     with _process(command, core, port) as pid:
-        yield Running("Storm", "pacemaker", (("127.0.0.1", port),), (pid,), "storm")
+        yield Running("Storm", "pacemaker", ((HOST, port),), (pid,), "storm")
 
 
 @contextlib.contextmanager
@@ -185,7 +177,7 @@ def zookeeper(core: int, workers: int) -> Iterator[Running]:
                 transaction.commit()
         client.stop()
         client.close()
-        addresses = tuple(("127.0.0.1", server.port) for server in ensemble.servers)
+        addresses = tuple((HOST, server.port) for server in ensemble.servers)
         pids = tuple(server.pid for server in ensemble.servers if server.pid is not None)
         yield Running("ZooKeeper", "zookeeper", addresses, pids, "zookeeper")
 

@@ -71,7 +71,8 @@ def command(
     with reporting_errors(debug, json):
         from storm_on_spark.api.errors import SetupError
         from storm_on_spark.connectors.kafka import topics as kafka_topics
-        from storm_on_spark.connectors.kafka.server import HOST, KafkaServer
+        from storm_on_spark.connectors.kafka.server import KafkaServer
+        from storm_on_spark.runtime.processes.server import HOST
 
         wanted = dict(map(kafka_topics.parsed, topics))
         files = [_load(text) for text in loads]

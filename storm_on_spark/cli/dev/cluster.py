@@ -30,9 +30,10 @@ from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.security.own import make_secret_file
 from storm_on_spark.cluster.standalone import StandaloneCluster
-from storm_on_spark.cluster.zookeeper.server import HOST, ZooKeeperServer, free_ports
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.plan.explain.words import counted
 from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.runtime.processes.server import HOST, free_ports
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.xd.client import AdminClient
 

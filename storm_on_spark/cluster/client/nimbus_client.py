@@ -29,7 +29,7 @@ from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
-from storm_on_spark.cluster.service import Closing
+from storm_on_spark.runtime.processes.closing import Closing
 
 Progress = Callable[["SubmitProgress"], object]
 

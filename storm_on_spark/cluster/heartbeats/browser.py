@@ -18,10 +18,10 @@ from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings
 from storm_on_spark.cluster.paths import WORKERBEATS
 from storm_on_spark.cluster.records import WorkerBeat
 from storm_on_spark.cluster.security.keyring import Keyring
-from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.state.state import ClusterState
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.runtime.processes.closing import Service
 
 
 class Browser(Service):

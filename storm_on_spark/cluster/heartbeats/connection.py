@@ -13,7 +13,7 @@ from storm_on_spark.cluster.errors import AuthenticationError, PacemakerError, W
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
 from storm_on_spark.cluster.pacemaker.frames import Frames
 from storm_on_spark.cluster.pacemaker.messages import Data, Message, MessageType, decode, frame
-from storm_on_spark.cluster.service import Closing
+from storm_on_spark.runtime.processes.closing import Closing
 
 IN_FLIGHT: Final = 100
 """Requests that wait for their replies at the same time, as in Storm's client."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from storm_on_spark.cluster.heartbeats.connection import Connection, Request
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Nodes, Pulse, Records
-from storm_on_spark.cluster.service import Closing
+from storm_on_spark.runtime.processes.closing import Closing
 
 
 class PulseReader(Closing):

@@ -26,8 +26,8 @@ from storm_on_spark.cluster.heartbeats.values import (
     worker_name,
 )
 from storm_on_spark.cluster.records import Assignment, WorkerBeat
-from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.state.newest import Newest
+from storm_on_spark.runtime.processes.closing import Service
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, supe
 from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.records import WorkerBeat
-from storm_on_spark.cluster.service import Closing
+from storm_on_spark.runtime.processes.closing import Closing
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.http.connection import Connections
 from storm_on_spark.cluster.http.frames import FrameService
 from storm_on_spark.cluster.http.limits import DEFAULT, Limits
-from storm_on_spark.cluster.service import Service
+from storm_on_spark.runtime.processes.closing import Service
 
 _START_SECS: Final = 10.0
 _STOP_SECS: Final = 3

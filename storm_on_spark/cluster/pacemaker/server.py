@@ -21,7 +21,7 @@ from storm_on_spark.cluster.pacemaker.connection import Connection, TlsGate
 from storm_on_spark.cluster.pacemaker.metrics import Metrics
 from storm_on_spark.cluster.pacemaker.settings import ServerSettings
 from storm_on_spark.cluster.security.addresses import is_loopback
-from storm_on_spark.cluster.service import Service
+from storm_on_spark.runtime.processes.closing import Service
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ import time
 from typing import Final
 
 from storm_on_spark.cluster.errors import ClusterError
-from storm_on_spark.cluster.service import Closing
 from storm_on_spark.cluster.state.changes import Value
 from storm_on_spark.cluster.state.state import ClusterState
 from storm_on_spark.cluster.zookeeper.session import SessionState
+from storm_on_spark.runtime.processes.closing import Closing
 
 logger = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from kazoo.protocol.states import EventType
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import CODE, LEADER_INFO
 from storm_on_spark.cluster.records import WorkerBeat
-from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.state.contents import WATCHED, Contents, Node, Parts
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
+from storm_on_spark.runtime.processes.closing import Service
 
 logger = logging.getLogger(__name__)
 

@@ -35,9 +35,9 @@ from storm_on_spark.cluster.http.messages import LOG_SIZE, LOG_START, answer, re
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.tls import Tls
-from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.supervisor.old_logs import logs_in, logs_of
 from storm_on_spark.cluster.supervisor.settings import LogSettings
+from storm_on_spark.runtime.processes.closing import Service
 
 MOST_BYTES: Final = 1 << 20
 """Of one answer."""

@@ -7,26 +7,34 @@ started them, however that ends.
 from __future__ import annotations
 
 import contextlib
-import signal
+import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.service import Service
-from storm_on_spark.cluster.zookeeper.java import server_command
 from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
-from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.closing import Service
+from storm_on_spark.runtime.processes.server import HOST, Server, free_ports, java_command
+from storm_on_spark.spark.session.java import require_java
 
-HOST: Final = "127.0.0.1"
 _STANDALONE: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _QUORUM: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-_START_ATTEMPTS: Final = 3
-"""A port that was free may be taken before the server binds it."""
+_JARS: Final = (
+    "zookeeper-*.jar",
+    "slf4j-api-*.jar",
+    "log4j-api-*.jar",
+    "log4j-core-*.jar",
+    "log4j-slf4j2-impl-*.jar",
+    "metrics-core-*.jar",
+    "snappy-java-*.jar",
+    "netty-*.jar",
+)
+"""What a server needs; a class path of all of pyspark's jars takes twice as long to start."""
 
 
-class ZooKeeperServer(Service):
+class ZooKeeperServer(Server):
     """One ZooKeeper server, in a process of its own.
 
     Args:
@@ -43,6 +51,9 @@ class ZooKeeperServer(Service):
         '127.0.0.1:40123'
     """
 
+    kind = "zookeeper"
+    title = "ZooKeeper server"
+
     def __init__(
         self,
         data_dir: Path | None = None,
@@ -53,30 +64,16 @@ class ZooKeeperServer(Service):
         jvm_options: Sequence[str] = (),
         server_id: int | None = None,
     ) -> None:
-        self.port = port or free_port()
-        self._port_is_ours = port == 0
-        self._temporary = data_dir is None
-        self.data_dir = make_temporary("storm-spark-zookeeper-") if data_dir is None else data_dir
+        super().__init__(data_dir, port)
         self._tick = tick
         self._config = tuple(config)
         self._jvm_options = tuple(jvm_options)
         self._server_id = server_id
-        self._process: KeptProcess | None = None
 
     @property
     def connect_string(self) -> str:
         """`host:port`."""
         return f"{HOST}:{self.port}"
-
-    @property
-    def pid(self) -> int | None:
-        """Of its process; None when it doesn't run."""
-        return None if self._process is None else self._process.pid
-
-    @property
-    def log_file(self) -> Path:
-        """What it says."""
-        return self.data_dir / "zookeeper.log"
 
     @property
     def mode(self) -> str | None:
@@ -86,80 +83,20 @@ class ZooKeeperServer(Service):
                 return line.removeprefix("Mode: ").strip()
         return None
 
-    def start(self, *, wait: bool = True, timeout: float = 30) -> None:
-        """Starts it, with the data that it has.
-
-        Args:
-            wait: whether to return only when it serves.
-            timeout: how long that may take, in seconds.
-
-        Raises:
-            SetupError: it ended at once, or doesn't serve in time; the message has its last words.
-        """
-        for attempt in range(_START_ATTEMPTS):
-            self._spawn()
-            if not wait:
-                return
-            try:
-                self.wait_ready(timeout)
-                return
-            except SetupError as error:
-                if not self._port_is_ours or "BindException" not in str(error) or attempt == _START_ATTEMPTS - 1:
-                    raise
-                self.port = free_port()
-
-    def wait_ready(self, timeout: float = 30) -> None:
-        """Returns as soon as it serves.
-
-        Raises:
-            SetupError: it has ended, or doesn't serve in time.
-        """
-        if self._process is not None and self._process.serves(lambda: self.mode is not None, timeout):
-            return
-        what = "ended" if self.pid is None else f"doesn't serve after {timeout:g} s"
-        last = self._last_words()
-        self.kill()
-        raise SetupError(f"the ZooKeeper server on port {self.port} {what}: {last}")
-
-    def stop(self) -> None:
-        """Ends it; it can be started again."""
-        self._end(signal.SIGTERM)
-
-    def kill(self) -> None:
-        """Ends it by SIGKILL, as a crash would; it can be started again."""
-        self._end(signal.SIGKILL)
-
-    def pause(self) -> None:
-        """Stops its process by SIGSTOP: its connections stay open and silent."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Has a paused server go on."""
-        self._signal(signal.SIGCONT)
-
-    def close(self) -> None:
-        """Ends it for good and removes its data if they were temporary."""
-        self.stop()
-        if self._temporary:
-            remove_temporary(self.data_dir)
-
-    def _spawn(self) -> None:
-        if self.pid is not None:
-            raise SetupError(f"the ZooKeeper server on port {self.port} runs already")
-        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _commands(self) -> Mapping[str, Sequence[str]]:
         main = _STANDALONE
         if self._server_id is not None:
             main = _QUORUM
             (self.data_dir / "myid").write_text(str(self._server_id), "utf-8")
         config = self.data_dir / "zoo.cfg"
         config.write_text("\n".join([*self._config_lines(), ""]), "utf-8")
-        command = server_command(main, config, self.log_file, self._jvm_options)
-        try:
-            self._process = KeptProcess(
-                f"zookeeper-server-{self.port}", command, self.data_dir, self.data_dir / "zookeeper.out"
-            )
-        except OSError as error:
-            raise SetupError(f"the ZooKeeper server on port {self.port} can't be started: {error}") from error
+        options = ["-Dzookeeper.admin.enableServer=false", *self._jvm_options]
+        java = require_java().home
+        command = java_command(java, class_path(), main, str(config), heap="256m", log=self.log_file, options=options)
+        return {self.kind: command}
+
+    def _answers(self) -> bool:
+        return self.mode is not None
 
     def _config_lines(self) -> list[str]:
         return [
@@ -175,23 +112,6 @@ class ZooKeeperServer(Service):
             "autopurge.purgeInterval=1",
             *self._config,
         ]
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send(number)
-
-    def _end(self, number: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.end(number)
-
-    def _last_words(self) -> str:
-        words: list[str] = []
-        for file in (self.data_dir / "zookeeper.out", self.log_file):
-            with contextlib.suppress(OSError):
-                lines = file.read_text("utf-8", "replace").splitlines()
-                words.extend(line for line in lines[-200:] if " INFO " not in line and not line.startswith("\t"))
-        return " | ".join(words[-5:]) or "it said nothing"
 
 
 class ZooKeeperEnsemble(Service):
@@ -290,15 +210,16 @@ def four_letters(port: int, word: str, timeout: float = 1) -> str:
     return answer.decode("utf-8", "replace")
 
 
-def free_port() -> int:
-    """Returns a port that nobody listens on at this moment."""
-    return free_ports(1)[0]
+def class_path() -> str:
+    """Returns the class path of a ZooKeeper server, from the jars that pyspark ships.
 
+    Raises:
+        SetupError: pyspark has no ZooKeeper.
+    """
+    import pyspark
 
-def free_ports(count: int) -> list[int]:
-    """Returns different ports that nobody listens on at this moment."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
+    folder = Path(pyspark.__file__).parent / "jars"
+    jars = sorted(jar for pattern in _JARS for jar in folder.glob(pattern))
+    if not any(jar.name.startswith("zookeeper-") for jar in jars):
+        raise SetupError(f"no ZooKeeper among pyspark's jars in {folder}")
+    return os.pathsep.join(map(str, jars))

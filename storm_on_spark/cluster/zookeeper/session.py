@@ -32,10 +32,10 @@ from kazoo.security import ACL, make_acl, make_digest_acl
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import COUNTER, FOLDERS, LEADER_INFO, Paths
 from storm_on_spark.cluster.security.keyring import Keyring
-from storm_on_spark.cluster.service import Service
 from storm_on_spark.cluster.zookeeper.client import Client
 from storm_on_spark.cluster.zookeeper.lease import Lease
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.runtime.processes.closing import Service
 
 logger = logging.getLogger(__name__)
 

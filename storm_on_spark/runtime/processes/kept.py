@@ -1,7 +1,8 @@
-"""A server in a process of its own, kept by a thread, so that it ends with this process, however that ends."""
+"""A program in a process of its own, kept by a thread, so that it ends with this process, however that ends."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import threading
@@ -12,6 +13,7 @@ from typing import Final
 
 from storm_on_spark.runtime.processes.at_once import ends_with_this
 from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.runtime.processes.sessions import kill_session, started_at
 
 _POLL_SECS: Final = 0.05
 _TERM_SECS: Final = 15.0
@@ -24,8 +26,9 @@ class KeptProcess:
         name: of the thread that keeps it.
         command: what to run.
         folder: where it runs.
-        out: the file that gets what it prints.
+        out: the file to which is added what it prints.
         environment: its variables; None for those of this process.
+        answers: the file that gets its standard output; None for `out`.
 
     Raises:
         OSError: it can't be started.
@@ -38,23 +41,27 @@ class KeptProcess:
         folder: Path,
         out: Path,
         environment: Mapping[str, str] | None = None,
+        answers: Path | None = None,
     ) -> None:
+        self.out = out
         started = threading.Event()
         failure: list[OSError] = []
 
         def keep() -> None:
             # The kernel ends the process with the thread that started it.
             try:
-                with out.open("wb") as output:
+                with contextlib.ExitStack() as stack:
+                    output = stack.enter_context(out.open("ab"))
                     self._process = subprocess.Popen(
                         die_with_parent(list(command)),
                         cwd=folder,
                         env=environment,
                         stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=subprocess.STDOUT,
+                        stdout=output if answers is None else stack.enter_context(answers.open("wb")),
+                        stderr=output,
                         start_new_session=True,
                     )
+                self._started_at = started_at(self._process.pid) or "it has ended"
             except OSError as error:
                 failure.append(error)
                 return
@@ -70,9 +77,19 @@ class KeptProcess:
             raise failure[0]
 
     @property
+    def leader(self) -> int:
+        """The id that it has, or had, and that of its session."""
+        return self._process.pid
+
+    @property
     def pid(self) -> int | None:
         """Its process id; None when it has ended."""
-        return self._process.pid if self._process.poll() is None else None
+        return self._process.pid if self.exit_code is None else None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, minus the signal that killed it; None while it runs."""
+        return self._process.poll()
 
     def serves(self, ready: Callable[[], bool], timeout: float) -> bool:
         """Waits until `ready` holds; returns False if the process ends before, or the time is over."""
@@ -83,16 +100,33 @@ class KeptProcess:
             time.sleep(_POLL_SECS)
         return True
 
-    def send(self, number: signal.Signals) -> None:
+    def send(self, number: int) -> None:
         """Sends a signal; nothing happens when it has ended."""
         self._process.send_signal(number)
 
-    def end(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Sends a signal, and SIGKILL if that does not end it in time; returns when it has ended."""
+    def wait(self, timeout: float) -> bool:
+        """Waits for its end; returns whether it came in time."""
+        self._keeper.join(timeout)
+        return not self._keeper.is_alive()
+
+    def end(self, number: int = signal.SIGKILL, patience: float = _TERM_SECS) -> bool:
+        """Ends it with all that is left of its session; returns when nothing is.
+
+        Args:
+            number: the signal that it gets; SIGKILL follows if that does not end it in time.
+            patience: that time, in seconds.
+
+        Returns:
+            Whether the signal was enough.
+        """
         self.send(number)
         # A process that SIGSTOP has paused gets other signals only after this one.
         self.send(signal.SIGCONT)
-        self._keeper.join(_TERM_SECS)
-        if self._keeper.is_alive():
+        in_time = self.wait(patience)
+        if not in_time:
             self._process.kill()
             self._keeper.join()
+        # Again and again: one that is about to be started when the others are killed is found the next time.
+        while kill_session(self.leader, self._started_at):
+            time.sleep(_POLL_SECS)
+        return in_time

@@ -23,7 +23,10 @@ import ctypes, os, signal, sys
 parent = int(sys.argv[1])
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 if os.getppid() == parent:
-    os.execv(sys.argv[2], sys.argv[2:])
+    try:
+        os.execv(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"{sys.argv[2]} can't be executed: {error.strerror}")
 """
 
 

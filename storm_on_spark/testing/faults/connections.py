@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from kazoo.protocol.serialization import CloseInstance, Connect
 
-from storm_on_spark.cluster.service import Closing
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.runtime.processes.closing import Closing
 
 _HOST: Final = "127.0.0.1"
 _CHUNK: Final = 65536

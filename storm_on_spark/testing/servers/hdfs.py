@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import time
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.service import Service
-from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.runtime.processes.server import HOST, Server, java_command
 from storm_on_spark.spark.session.jars import Jar, JarSet, fetch
 from storm_on_spark.spark.session.java import find_java
 
@@ -29,89 +26,59 @@ JARS: Final = JarSet(
     ),
     without="what needs a real HDFS is skipped",
 )
-_READY_SECS: Final = 90.0
-_POLL_SECS: Final = 0.05
 
 
 class HdfsMissingError(SetupError):
     """There is no Java, or the jars can't be fetched: HDFS can't be started."""
 
 
-class HdfsServer(Service):
+class HdfsServer(Server):
     """HDFS on this host, on a free port.
 
     Args:
-        folder: for its files; made.
+        folder: for its files; made. None for a temporary one.
+
+    Raises:
+        HdfsMissingError: at the start, if there is no Java, or the jars can't be fetched.
 
     Example:
-        >>> with HdfsServer(folder) as server:                                  # doctest: +SKIP
+        >>> with HdfsServer() as server:                                        # doctest: +SKIP
         ...     server.uri
         'hdfs://127.0.0.1:40123'
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self.uri = ""
-        """Where it is, once it has been started."""
+    kind = "hdfs"
+    title = "name node of HDFS"
+    closed_by = signal.SIGKILL
 
-    def start(self) -> None:
-        """Returns when it is up.
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__(folder)
 
-        Raises:
-            HdfsMissingError: there is no Java, or the jars can't be fetched.
-            SetupError: it does not start.
-        """
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return f"hdfs://{HOST}:{self.port}"
+
+    def _commands(self) -> Mapping[str, Sequence[str]]:
         java, jars = find_java(), fetch(JARS)
         if java is None or jars is None:
             raise HdfsMissingError("there is no Java for HDFS, or its jars can't be fetched here")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        details, log = self._folder / "details.json", self._folder / "log"
-        command = [
-            *(str(java.home / "bin" / "java"), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-            *("-cp", os.pathsep.join([*map(str, jars), *_logging_jars()])),
-            *("org.apache.hadoop.test.MiniDFSClusterManager", "-format", "-datanodes", "2"),
-            *("-nnport", "0", "-httpport", "0", "-D", f"hdfs.minidfs.basedir={self._folder}/data"),
-            *("-writeDetails", str(details)),
+        self._details.unlink(missing_ok=True)
+        classes = os.pathsep.join([*map(str, jars), *_logging_jars()])
+        arguments = [
+            *("-format", "-datanodes", "2", "-nnport", str(self.port), "-httpport", "0"),
+            *("-D", f"hdfs.minidfs.basedir={self.data_dir}/data", "-writeDetails", str(self._details)),
         ]
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                die_with_parent(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self._folder
-            )
-        try:
-            self.uri = f"hdfs://127.0.0.1:{self._port(details, log)}"
-        except BaseException:
-            self.close()
-            raise
+        main = "org.apache.hadoop.test.MiniDFSClusterManager"
+        return {self.kind: java_command(java.home, classes, main, *arguments)}
 
-    def pause(self) -> None:
-        """Has it hang."""
-        self._signal(signal.SIGSTOP)
+    @property
+    def _details(self) -> Path:
+        return self.data_dir / "details.json"
 
-    def resume(self) -> None:
-        """Has it go on."""
-        self._signal(signal.SIGCONT)
-
-    def close(self) -> None:
-        """Ends it."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def _signal(self, number: int) -> None:
-        assert self._process is not None, "start() comes first"
-        self._process.send_signal(number)
-
-    def _port(self, details: Path, log: Path) -> int:
-        assert self._process is not None
-        deadline = time.monotonic() + _READY_SECS
-        while self._process.poll() is None and time.monotonic() < deadline:
-            try:
-                return int(json.loads(details.read_text("utf-8"))["namenode_port"])
-            except (FileNotFoundError, ValueError):
-                time.sleep(_POLL_SECS)
-        raise SetupError(f"HDFS does not start; {log} ends with: {log.read_text('utf-8', 'replace')[-500:]}")
+    def _answers(self) -> bool:
+        # Written when all nodes are up.
+        return self._details.exists()
 
 
 def _logging_jars() -> list[str]:

@@ -5,31 +5,30 @@ It needs the package `moto[server]`.
 
 from __future__ import annotations
 
-import selectors
 import signal
-import subprocess
 import sys
-import time
 import uuid
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
-
-_READY_SECS: Final = 60.0
-_HOST: Final = "127.0.0.1"
+from storm_on_spark.runtime.processes.server import HOST, Server
 
 
 class S3MissingError(SetupError):
     """The package is missing: the S3 server can't be started."""
 
 
-class S3Server:
-    """S3 on this host, on a free port, with an empty bucket. Every key opens it.
+class S3Server(Server):
+    """S3 on this host, on a free port, with an empty bucket. Every key opens it. With its end all objects are gone.
 
     Args:
-        log: file for what it prints; nothing is kept for None.
+        folder: for what it prints; None for a temporary one.
+
+    Raises:
+        S3MissingError: at the start, if `moto[server]` is not installed.
 
     Example:
         >>> with S3Server() as server:                                          # doctest: +SKIP
@@ -37,15 +36,20 @@ class S3Server:
         ('s3a://bucket', 'http://127.0.0.1:40123')
     """
 
+    kind = "s3"
+    title = "S3 server"
+    closed_by = signal.SIGKILL
     bucket: Final = "bucket"
 
-    def __init__(self, log: Path | None = None) -> None:
-        self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__(folder)
         self.secret = uuid.uuid4().hex
         """The secret key in `settings`."""
-        self.endpoint = ""
-        """Where it is, once it has been started."""
+
+    @property
+    def endpoint(self) -> str:
+        """Where it is."""
+        return f"http://{HOST}:{self.port}"
 
     @property
     def uri(self) -> str:
@@ -70,85 +74,31 @@ class S3Server:
         """The same as keys of a topology's or a session's configuration."""
         return {f"spark.hadoop.{key}": value for key, value in self.settings.items()}
 
-    def start(self) -> None:
-        """Returns when it is up.
-
-        Raises:
-            S3MissingError: `moto[server]` is not installed.
-            SetupError: it does not start.
-        """
+    def _commands(self) -> Mapping[str, Sequence[str]]:
         if find_spec("moto") is None or find_spec("flask") is None:
             raise S3MissingError("there is no S3 server: install moto[server]")
-        output = subprocess.DEVNULL if self._log is None else self._log.open("ab")
-        try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output
-            )
-        finally:
-            if not isinstance(output, int):
-                output.close()
-        try:
-            self.endpoint = f"http://{_HOST}:{self._port()}"
-        except BaseException:
-            self.close()
-            raise
+        self._up.unlink(missing_ok=True)
+        return {self.kind: [sys.executable, "-m", __name__, str(self.port), str(self._up)]}
 
-    def pause(self) -> None:
-        """Has it hang."""
-        self._signal(signal.SIGSTOP)
+    @property
+    def _up(self) -> Path:
+        return self.data_dir / "up"
 
-    def resume(self) -> None:
-        """Has it go on."""
-        self._signal(signal.SIGCONT)
-
-    def close(self) -> None:
-        """Ends it; all objects are gone."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                assert pipe is not None
-                pipe.close()
-
-    def __enter__(self) -> S3Server:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _signal(self, number: int) -> None:
-        assert self._process is not None, "start() comes first"
-        self._process.send_signal(number)
-
-    def _port(self) -> int:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        deadline = time.monotonic() + _READY_SECS
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            ready = selector.select(max(0.0, deadline - time.monotonic()))
-        line = self._process.stdout.readline(64) if ready else b""
-        if not line.strip().isdigit():
-            raise SetupError("the S3 server does not start" + (f"; see {self._log}" if self._log else ""))
-        return int(line)
+    def _answers(self) -> bool:
+        return self._up.exists()
 
 
-def main() -> None:
-    """Runs the server until standard input ends: with the one who started it, however that ends."""
+def main(port: int, up: Path) -> None:
+    """Runs the server until it is killed; makes the file `up` when there is the bucket."""
     import boto3
     from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer(ip_address=_HOST, port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
+    ThreadedMotoServer(ip_address=HOST, port=port, verbose=False).start()
     keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-    boto3.client("s3", endpoint_url=f"http://{_HOST}:{port}", **keys).create_bucket(Bucket=S3Server.bucket)
-    sys.stdout.write(f"{port}\n")
-    sys.stdout.flush()
-    sys.stdin.buffer.read()
+    boto3.client("s3", endpoint_url=f"http://{HOST}:{port}", **keys).create_bucket(Bucket=S3Server.bucket)
+    up.touch()
+    signal.pause()
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -15,9 +15,9 @@ from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.paths import OWNERS
 from storm_on_spark.cluster.records import Ownership
-from storm_on_spark.cluster.service import Closing
 from storm_on_spark.cluster.state import ClusterState
 from storm_on_spark.cluster.zookeeper import ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.runtime.processes.closing import Closing
 from storm_on_spark.testing.simulated.process import DaemonProcess
 
 DRIVER: Final = "storm_on_spark.testing.simulated.driver"

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import queue
 import signal
-import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from storm_on_spark.cluster.service import Closing
+from storm_on_spark.runtime.processes.closing import Closing
+from storm_on_spark.runtime.processes.kept import KeptProcess
 from storm_on_spark.testing.simulated.daemon import ARMED
 
 START_SECS: Final = 60.0
@@ -47,25 +43,28 @@ class DaemonProcess(Closing):
         self.folder = folder
         self.log = folder / "log"
         self.stopped = False
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", module, *command],
-                env=dict(os.environ if environment is None else environment),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,
-            )
-        self.pid = self._process.pid
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._name = ""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._answers = folder / "answers"
+        program = [sys.executable, "-m", module, *command]
+        self._process = KeptProcess(folder.name, program, Path.cwd(), self.log, environment, self._answers)
+        self.pid = self._process.leader
+        self._read = 0
 
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._process.stdout as stdout:
-            self._lines.put(stdout.readline().decode().strip())
+    def line(self) -> str:
+        """Returns the next line of its standard output.
+
+        Raises:
+            TimeoutError: it has ended before, or 60 s have passed.
+        """
+        read = self._read
+        self._process.serves(lambda: len(self._lines()) > read, START_SECS)
+        lines = self._lines()
+        if len(lines) <= read:
+            raise TimeoutError(f"{self.log} has why it did not start")
+        self._read += 1
+        return lines[read]
+
+    def _lines(self) -> list[str]:
+        return self._answers.read_text("utf-8").split("\n")[:-1]
 
     @property
     def name(self) -> str:
@@ -74,22 +73,17 @@ class DaemonProcess(Closing):
         Raises:
             TimeoutError: it did not start within 60 s.
         """
-        if not self._name:
-            with contextlib.suppress(queue.Empty):
-                self._name = self._lines.get(timeout=START_SECS)
-            if not self._name:
-                raise TimeoutError(f"{self.log} has why it did not start")
-        return self._name
+        return self._lines()[0] if self._read else self.line()
 
     @property
     def answers(self) -> bool:
         """Whether it is up, and neither dead nor stopped."""
-        return bool(self._name) and not self.stopped and self._process.poll() is None
+        return self._read > 0 and not self.stopped and self._process.pid is not None
 
     @property
     def exit_code(self) -> int | None:
         """How it ended; None while it runs."""
-        return self._process.poll()
+        return self._process.exit_code
 
     @property
     def said(self) -> str:
@@ -100,18 +94,18 @@ class DaemonProcess(Closing):
         """Kills it by SIGKILL; returns when, in seconds since the epoch."""
         self.stopped = True
         at = time.time()
-        self._process.kill()
-        self._process.wait()
+        self._process.send(signal.SIGKILL)
+        self._process.wait(END_SECS)
         return at
 
     def pause(self) -> None:
         """Stops it by SIGSTOP."""
         self.stopped = True
-        self._process.send_signal(signal.SIGSTOP)
+        self._process.send(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Has it go on."""
-        self._process.send_signal(signal.SIGCONT)
+        self._process.send(signal.SIGCONT)
         self.stopped = False
 
     def arm(self, step: str, fault: str) -> None:
@@ -121,27 +115,23 @@ class DaemonProcess(Closing):
     def end(self, number: int = signal.SIGTERM) -> None:
         """Asks it to end."""
         self.stopped = True
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGCONT)
-            self._process.send_signal(number)
+        self._process.send(signal.SIGCONT)
+        self._process.send(number)
 
-    def wait(self) -> int:
+    def wait(self) -> int | None:
         """Waits until it has ended, for 60 s at most; returns its exit code, minus the signal that killed it."""
-        return self._process.wait(START_SECS)
+        self._process.wait(START_SECS)
+        return self.exit_code
 
     def close(self) -> None:
         """Ends it, and waits for that."""
         self.end()
         self.join()
 
-    def join(self) -> bool:
-        """Waits for the end; returns whether it came by itself."""
-        try:
-            self._process.wait(END_SECS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            return False
-        finally:
-            self._reader.join()
-        return True
+    def join(self, timeout: float = END_SECS) -> bool:
+        """Waits for the end; returns whether it came by itself in so many seconds."""
+        if self._process.wait(timeout):
+            return True
+        self._process.send(signal.SIGKILL)
+        self._process.wait(timeout)
+        return False

@@ -20,7 +20,7 @@ from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
-from storm_on_spark.cluster.service import Service
+from storm_on_spark.runtime.processes.closing import Service
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.elector import AdminElector
 from storm_on_spark.xd.admin.jobs.runtime import ClusterJobRuntime

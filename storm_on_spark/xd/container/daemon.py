@@ -20,7 +20,7 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.settings import SecuritySettings
-from storm_on_spark.cluster.service import Service
+from storm_on_spark.runtime.processes.closing import Service
 from storm_on_spark.xd.bus import BusSettings, check_bus, make_bus
 from storm_on_spark.xd.container.fused import FusedPlan, FusedStream
 from storm_on_spark.xd.container.instance import Instance

@@ -11,7 +11,7 @@ from kazoo.recipe.cache import TreeCache, TreeEvent
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.security.keyring import Stamps
-from storm_on_spark.cluster.service import Closing
+from storm_on_spark.runtime.processes.closing import Closing
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.session import XdSession
 

@@ -14,7 +14,7 @@ from storm_on_spark.testing.servers.s3 import S3MissingError, S3Server
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     try:
-        with S3Server(tmp_path_factory.mktemp("s3") / "log") as server:
+        with S3Server(tmp_path_factory.mktemp("s3")) as server:
             yield server
     except S3MissingError as error:
         pytest.skip(str(error))

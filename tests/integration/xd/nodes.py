@@ -12,8 +12,9 @@ from pathlib import Path
 import pyspark
 
 import storm_on_spark
-from lab.streams.cluster import ROOT
-from storm_on_spark.cluster.zookeeper.java import class_path, find_java
+from lab.suite import ROOT
+from storm_on_spark.cluster.zookeeper.server import class_path
+from storm_on_spark.spark.session.java import require_java
 
 _NOISE = ("Connecting to ", "Welcome to ", "JLine ", "WATCHER::", "WatchedEvent ")
 """Begin the lines of ZooKeeper's command line that are no answers; the events among them may come at any time."""
@@ -66,8 +67,9 @@ def zookeeper_cli(connect: str, *commands: str) -> list[str]:
     """Returns the lines that ZooKeeper's own command line answers."""
     jars = Path(pyspark.__file__).parent / "jars"
     path = os.pathsep.join([class_path(), *map(str, jars.glob("commons-cli-*.jar"))])
+    java = str(require_java().home / "bin" / "java")
     done = subprocess.run(
-        [find_java(), *_JVM, "-cp", path, "org.apache.zookeeper.ZooKeeperMain", "-server", connect],
+        [java, *_JVM, "-cp", path, "org.apache.zookeeper.ZooKeeperMain", "-server", connect],
         input="\n".join([*commands, "quit", ""]),
         capture_output=True,
         text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -182,7 +181,7 @@ def test_a_step_fails_with_its_container_and_is_never_run_twice_at_once(
     pid = pid_of(tmp_path, "hold", number)
     container = jobs.execution(number)["steps"][1]["containerId"]
     node: Node = jobs.cluster.containers.pop(container)
-    node.signal(fault)
+    node.kill() if fault == signal.SIGKILL else node.pause()
     failed = jobs.ended(number)
     # The process of the step ends before anybody else may run it, also while its container stands still.
     assert not runs(pid)
@@ -196,7 +195,7 @@ def test_a_step_fails_with_its_container_and_is_never_run_twice_at_once(
     assert done["status"] == "COMPLETED"
     assert done["steps"][1]["containerId"] != container
     assert lines(tmp_path / "first.txt") == 1
-    os.kill(node.process.pid, signal.SIGCONT)
+    node.resume()
     jobs.ask("DELETE", f"/jobs/definitions/{name}")
     if fault == signal.SIGKILL:
         jobs.cluster.start(containers=1)

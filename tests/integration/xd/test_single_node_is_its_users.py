@@ -34,7 +34,7 @@ def ask(admin: str, state: Path, *arguments: str) -> subprocess.CompletedProcess
 
 def single_node(home: Path, name: str) -> tuple[Node, dict[str, Any]]:
     node = Node(home, name, "xd-singlenode", "--json", "--port", "0", "--dir", str(home / "kept"))
-    return node, node.said
+    return node, node.document()
 
 
 def test_another_user_reaches_neither_the_admin_nor_zookeeper(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_another_user_reaches_neither_the_admin_nor_zookeeper(tmp_path: Path) ->
         made = ask(said["admin"], tmp_path / "state", "create", "ticktock", "--definition", "time | log")
         assert made.returncode == 0, made.stdout
     secret, password = file.read_text().strip(), (tmp_path / "kept" / "zookeeper" / "login").read_text().strip()
-    assert secret not in node.log
-    assert password not in node.log
+    assert secret not in node.said
+    assert password not in node.said
 
     # Its ZooKeeper lets in the next one with the same folder.
     node, said = single_node(tmp_path, "second")

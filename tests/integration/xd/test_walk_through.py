@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import signal
 import threading
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from kazoo.client import KazooClient
 from nodes import Shell, listed, zookeeper_cli
 
 from lab.streams.cluster import Cluster, Node, eventually, numbers
-from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer, free_port
+from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
+from storm_on_spark.runtime.processes.server import free_port
 
 pytestmark = [pytest.mark.integration]
 
@@ -67,7 +67,7 @@ def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> Non
         stats = zookeeper_cli(f"localhost:{port}", *(f"stat {path}" for path in [*leafs, *kept]))
         owners = [line for line in stats if line.startswith("ephemeralOwner")]
         assert [owner == "ephemeralOwner = 0x0" for owner in owners] == [False, False, True, True, True]
-        eventually(lambda: node.log.count("INFO sink.ticktock - 20") > 2, lambda: node.log)
+        eventually(lambda: node.said.count("INFO sink.ticktock - 20") > 2, lambda: node.said)
         options = ["{name=ticktock, expression=payload, level=INFO}", "{fixedDelay=1, format=yyyy-MM-dd HH:mm:ss}"]
         assert shell.rows("runtime modules") == [
             ["ticktock.sink.log.1", container, options[0], "{count=1, sequence=1}"],
@@ -82,7 +82,7 @@ def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> Non
         assert gone == ["[]", "[]", "[]"]
         assert shell.rows("stream list") == [["ticktock", "time | log", "undeployed"]]
         assert shell("stream destroy ticktock") == ["Destroyed stream 'ticktock'"]
-        others = [line for line in node.log.splitlines() if " sink.ticktock - " not in line]
+        others = [line for line in node.said.splitlines() if " sink.ticktock - " not in line]
         assert not [line for line in others if " WARNING " not in line], "only streams and warnings are logged"
 
 
@@ -114,7 +114,7 @@ def test_a_cluster_heals_itself(tmp_path: Path) -> None:
         warnings = [
             f"No containers available for redeployment of {name} for stream numbers" for name in ("rate", "file")
         ]
-        eventually(lambda: all(any(text in node.log for node in xd.admins.values()) for text in warnings), xd.logs)
+        eventually(lambda: all(any(text in node.said for node in xd.admins.values()) for text in warnings), xd.logs)
         eventually(lambda: xd.state("numbers") == "incomplete", xd.logs)
 
         # One comes, and heals it.
@@ -130,7 +130,7 @@ def test_a_cluster_heals_itself(tmp_path: Path) -> None:
         leading = json.loads(client.get("/xd/admins")[0])["leader"]
         leader = next(url for url in xd.admins if url.endswith(leading))
         other = next(url for url in xd.admins if url != leader)
-        xd.admins[leader].signal(signal.SIGSTOP)
+        xd.admins[leader].pause()
         requested = "/xd/deployments/modules/requested"
         asking = threading.Thread(
             target=lambda: xd.ask("POST", "/streams/deployments/ticktock", {}, other), name="asking"

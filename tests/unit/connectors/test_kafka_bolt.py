@@ -10,8 +10,8 @@ import cloudpickle
 import pytest
 
 from storm_on_spark import ConfigError
-from storm_on_spark.cluster.zookeeper.server import free_port
 from storm_on_spark.connectors.kafka import KafkaBolt, PlainKafkaBolt
+from storm_on_spark.runtime.processes.server import free_port
 from storm_on_spark.testing import BoltTester, make_tuple
 
 

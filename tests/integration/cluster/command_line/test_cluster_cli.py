@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from dev_processes import COMMAND, ROOT, Dev, wait_until
 
 from storm_on_spark.cli.dev.guard import MARK, clear_up
 from storm_on_spark.cli.reference.schema import schema_of
-from storm_on_spark.cluster.zookeeper.server import free_port
+from storm_on_spark.runtime.processes.server import free_port
 
 TOPOLOGY = """
 from storm_on_spark import TopologyBuilder
@@ -383,12 +384,18 @@ def test_what_nobody_has_told_the_guard_of_is_found_by_its_mark(tmp_path: Path) 
             process.communicate()
 
 
-def test_without_java_a_sentence_says_so_and_nothing_is_left(tmp_path: Path) -> None:
+def test_with_a_java_that_does_not_start_a_sentence_says_so_and_nothing_is_left(tmp_path: Path) -> None:
+    java = tmp_path / "jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho this Java is broken\nexit 1\n")
+    java.chmod(0o755)
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="17.0.1"\n')
     dev = Dev(tmp_path)
-    dev.environment |= {"JAVA_HOME": str(tmp_path)}
+    dev.environment |= {"JAVA_HOME": str(tmp_path / "jdk")}
     done = dev.run("dev")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == f"Error: no Java program under JAVA_HOME={tmp_path}"
+    last = done.stderr.splitlines()[-1]
+    assert re.fullmatch(r"Error: the ZooKeeper server on port \d+ ended: this Java is broken", last)
     assert (dev.left(), dev.processes()) == ([], set())
 
 

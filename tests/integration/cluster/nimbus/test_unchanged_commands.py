@@ -23,8 +23,8 @@ from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.paths import WORKERBEATS
 from storm_on_spark.cluster.records import ErrorRecord, StormBase, WorkerBeat
 from storm_on_spark.cluster.supervisor.slots import Phase
-from storm_on_spark.cluster.zookeeper.java import find_java
 from storm_on_spark.runtime.processes.sessions import session_members
+from storm_on_spark.spark.session.java import require_java
 
 pytestmark = pytest.mark.spark
 
@@ -65,7 +65,7 @@ class Storm:
         lines = [f'nimbus.seeds: ["{host}"]', f"nimbus.thrift.port: {port}", *more]
         (folder / "storm.yaml").write_text("\n".join(lines) + "\n")
         logs = f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.xml'}"
-        self._java = [find_java(), *JVM, logs, "-cp", f"{folder}:{class_path()}"]
+        self._java = [str(require_java().home / "bin" / "java"), *JVM, logs, "-cp", f"{folder}:{class_path()}"]
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -15,8 +15,8 @@ import pytest
 from fetching import FETCH_SECS, need
 from storm_jars import ROOT
 
-from storm_on_spark.cluster.zookeeper.server import free_port
 from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.runtime.processes.server import free_port
 
 REALM = "STORM.TEST"
 _CONF = """\

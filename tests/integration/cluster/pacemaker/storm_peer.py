@@ -9,9 +9,9 @@ from pathlib import Path
 
 from storm_jars import JVM, SOURCES, class_path
 
-from storm_on_spark.cluster.zookeeper.java import find_java
-from storm_on_spark.cluster.zookeeper.server import free_port
 from storm_on_spark.runtime.processes.parent import die_with_parent
+from storm_on_spark.runtime.processes.server import free_port
+from storm_on_spark.spark.session.java import require_java
 
 
 class StormPeer:
@@ -44,7 +44,7 @@ def storm_peer(kind: str, folder: Path, *options: str, **conf: object) -> Iterat
     """Runs Storm's `client` or `server` with a configuration; dots of its keys are written as underscores."""
     folder.mkdir(parents=True, exist_ok=True)
     command = [
-        find_java(),
+        str(require_java().home / "bin" / "java"),
         *JVM,
         f"-Dlog4j2.configurationFile={SOURCES / 'log4j2.xml'}",
         f"-Djava.io.tmpdir={folder}",

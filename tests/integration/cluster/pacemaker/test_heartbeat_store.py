@@ -22,7 +22,7 @@ from storm_on_spark.cluster.heartbeats.writer import PacemakerWriter, Supervisor
 from storm_on_spark.cluster.pacemaker.access import SUPERVISORS_ID
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-from storm_on_spark.cluster.zookeeper.server import free_ports
+from storm_on_spark.runtime.processes.server import free_ports
 
 pytestmark = pytest.mark.integration
 

@@ -193,7 +193,7 @@ def test_a_topology_in_a_store_goes_on_at_another_supervisor_when_its_driver_is_
     topology = "counting-1-1700000000"
     folder = tmp_path / "notes"
     folder.mkdir()
-    s3 = S3Server(tmp_path / "s3.log")
+    s3 = S3Server(tmp_path / "s3")
     try:
         s3.start()
     except S3MissingError as error:

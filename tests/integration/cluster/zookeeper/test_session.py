@@ -12,7 +12,7 @@ from waiting import eventually
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import FOLDERS
 from storm_on_spark.cluster.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
-from storm_on_spark.cluster.zookeeper.server import free_port
+from storm_on_spark.runtime.processes.server import free_port
 from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 

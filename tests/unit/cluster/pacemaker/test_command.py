@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
-from storm_on_spark.cluster.zookeeper.server import free_port
+from storm_on_spark.runtime.processes.server import free_port
 from storm_on_spark.testing.servers.pacemaker_client import RawClient
 
 

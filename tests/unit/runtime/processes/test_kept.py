@@ -53,3 +53,22 @@ def test_one_that_ends_or_does_not_come_up_in_time_is_not_waited_for(tmp_path: P
 def test_a_folder_that_is_not_there_is_an_error_of_the_caller(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         KeptProcess("kept", [sys.executable], tmp_path / "gone", tmp_path / "out")
+
+
+def test_what_it_has_started_ends_with_it_and_what_it_answers_has_a_file(tmp_path: Path) -> None:
+    code = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"], preexec_fn=os.setpgrp)
+print(child.pid, flush=True)
+print("a log", file=sys.stderr, flush=True)
+child.wait()
+"""
+    answers = tmp_path / "answers"
+    command = [sys.executable, "-I", "-S", "-c", code]
+    server = KeptProcess("kept", command, tmp_path, tmp_path / "out", answers=answers)
+    assert server.serves(lambda: answers.read_text("utf-8").endswith("\n") and (tmp_path / "out").read_text(), 30)
+    child = psutil.Process(int(answers.read_text("utf-8")))
+    assert (tmp_path / "out").read_text("utf-8") == "a log\n"
+    assert server.end(signal.SIGTERM)
+    assert server.exit_code == -signal.SIGTERM
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
