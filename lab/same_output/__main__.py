@@ -17,6 +17,7 @@ from typing import Any, Final
 from lab.benchmarks.contenders import storm
 from lab.benchmarks.measures import ProcessTree
 from lab.suite.pages import put_between
+from lab.suite.tables import Table
 from storm_on_spark.spark.session.java import require_java
 from storm_on_spark.streamparse.submitted import VERSION
 
@@ -77,7 +78,12 @@ def main() -> int:
     wrong = [f"{who}: {what}" for who, noted in (("Storm", expected), ("here", found)) for what in _broken(noted)]
     sys.stdout.write(json.dumps({"components": rows, "broken": wrong}) + "\n")
     if options.docs:
-        put_between(_PAGE, _BEGIN, _END, _table(rows))
+        cells = [
+            (name, f"{row['storm']:,}", f"{row['here']:,}", "yes" if row["equal"] else "**no**")
+            for name, row in rows.items()
+        ]
+        table = Table("", ("noted by", "Storm 2.8.3", "here", "equal"), cells)
+        put_between(_PAGE, _BEGIN, _END, "\n".join(["", *table.markdown(), "", ""]))
     return 0 if rows and not wrong and all(row["equal"] for row in rows.values()) else 1
 
 
@@ -141,13 +147,6 @@ def _broken(noted: Noted) -> list[str]:
         "several tasks of a global grouping received tuples": len(noted.get("global", {})) == 1,
     }
     return [sentence for sentence, holds in kept.items() if not holds]
-
-
-def _table(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    lines = ["", "| noted by | Storm 2.8.3 | here | equal |", "|---|---|---|---|"]
-    for name, row in rows.items():
-        lines.append(f"| {name} | {row['storm']:,} | {row['here']:,} | {'yes' if row['equal'] else '**no**'} |")
-    return "\n".join([*lines, "", ""])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.suite import ROOT
+from lab.suite.pages import put_between
+from lab.suite.tables import Table
 
 PAGE: Final = ROOT / "docs" / "streams.md"
 
@@ -23,20 +25,9 @@ def write(kind: str, command: str, columns: Sequence[Mapping[str, Any]], page: P
     Raises:
         ValueError: the page has no such block.
     """
-    begin, end = f"<!-- streams {kind}: begin -->", f"<!-- streams {kind}: end -->"
-    text = page.read_text()
-    if begin not in text or end not in text:
-        raise ValueError(f"{page} has no lines {begin} and {end}")
-    head, tail = text[: text.index(begin)], text[text.index(end) :]
-    rows = [[name.replace("_", " "), *(_shown(column[name]) for column in columns)] for name in columns[0]]
-    first, *rest = rows
-    table = [_line(first), _line(["---"] * len(first)), *map(_line, rest)]
-    lines = [begin, f"<!-- Written by `{command}`. Don't edit. -->", "", *table, "", ""]
-    page.write_text(head + "\n".join(lines) + tail)
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    first, *rest = [[name.replace("_", " "), *(_shown(column[name]) for column in columns)] for name in columns[0]]
+    lines = [f"<!-- Written by `{command}`. Don't edit. -->", "", *Table("", first, rest).markdown(), "", ""]
+    put_between(page, f"<!-- streams {kind}: begin -->", f"<!-- streams {kind}: end -->", "\n".join(lines))
 
 
 def _shown(value: Any) -> str:

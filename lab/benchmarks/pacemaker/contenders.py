@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from kazoo.client import KazooClient
 
 from lab.benchmarks.pacemaker.wire import SESSION_MILLIS, path_of
@@ -66,21 +67,11 @@ class Running:
 
     def cpu(self) -> float:
         """Returns the seconds of CPU that it has used so far."""
-        return sum(_cpu(pid) for pid in self.pids)
+        return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in self.pids)
 
     def resident(self) -> int:
         """Returns its resident bytes."""
-        return sum(_resident(pid) for pid in self.pids)
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _resident(pid: int) -> int:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) * 1024
+        return sum(psutil.Process(pid).memory_info().rss for pid in self.pids)
 
 
 @contextlib.contextmanager
@@ -104,8 +95,8 @@ def _listens(port: int) -> bool:
 
 def _serving(pid: int, port: int) -> int:
     """Returns the process itself: what started it may be a wrapper that stays."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return _serving(int(children[0]), port) if children else pid
+    children = psutil.Process(pid).children()
+    return _serving(children[0].pid, port) if children else pid
 
 
 @contextlib.contextmanager

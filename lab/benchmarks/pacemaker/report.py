@@ -8,12 +8,18 @@ from typing import Final
 
 from lab.benchmarks.pacemaker.measure import Measured
 from lab.suite.pages import put_between
+from lab.suite.tables import Table
 
 BEGIN: Final = "<!-- pacemaker-bench: begin -->"
 END: Final = "<!-- pacemaker-bench: end -->"
 TARGET: Final = 2_700
 """Supervisors."""
 _CPU, _MIB, _P99 = 0.70, 150.0, 0.020
+
+_COLUMNS = (
+    *("server", "supervisors", "writes/s", "Mbit/s", "CPU of one core", "µs per write", "resident", "values"),
+    *("p50", "p99", "generator's own p99", "Nimbus reads all in", "bears it"),
+)
 
 Target = tuple[str, bool, str]
 """What was wanted, whether it was met, and what was measured."""
@@ -34,27 +40,10 @@ def tables(found: Sequence[Measured]) -> str:
     """Returns the tables as Markdown."""
     lines: list[str] = []
     for size in sorted({each.size for each in found}):
-        lines += [
-            f"Heartbeats of {size:,} bytes:",
-            "",
-            "| server | supervisors | writes/s | Mbit/s | CPU of one core | µs per write | resident | values | p50 "
-            "| p99 | generator's own p99 | Nimbus reads all in | bears it |",
-            "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|",
-        ]
-        for each in found:
-            if each.size == size:
-                borne = "yes" if each.sustained else f"no: {_why(each)}"
-                reads = "-" if each.read_secs is None else f"{each.read_secs:.1f} s"
-                lines.append(
-                    f"| {each.contender} | {each.supervisors:,} | {each.written_per_sec:,.0f} "
-                    f"| {each.megabit_per_sec:,.0f} | {each.cpu:.0%} | {each.micros_per_write:,.0f} "
-                    f"| {each.resident_mib:,.0f} MiB | {each.values_mib:,.0f} MiB | {_millis(each.p50)} "
-                    f"| {_millis(each.p99)} | {_millis(each.lag_p99)} | {reads} | {borne} |"
-                )
-        lines.append("")
-    lines += ["| server | bytes | most supervisors borne | too many |", "|---|---:|---:|---|"]
-    lines += [f"| {name} | {size:,} | {most:,} | {more} |" for name, size, most, more in maxima(found)]
-    lines.append("")
+        rows = [_row(each) for each in found if each.size == size]
+        lines += [f"Heartbeats of {size:,} bytes:", "", *Table("", _COLUMNS, rows).markdown(), ""]
+    borne = [(name, f"{size:,}", f"{most:,}", more) for name, size, most, more in maxima(found)]
+    lines += [*Table("", ("server", "bytes", "most supervisors borne", "too many"), borne).markdown(), ""]
     for each in found:
         if each.back_secs is not None:
             lines += [
@@ -62,9 +51,20 @@ def tables(found: Sequence[Measured]) -> str:
                 f"workers wrote to the last one after {each.back_secs:.1f} s.",
                 "",
             ]
-    lines += ["| target | met | measured |", "|---|---|---|"]
-    lines += [f"| {what} | {'yes' if met else '**no**'} | {how} |" for what, met, how in targets(found)]
+    verdicts = [(what, "yes" if met else "**no**", how) for what, met, how in targets(found)]
+    lines += Table("", ("target", "met", "measured"), verdicts).markdown()
     return "\n".join(lines) + "\n"
+
+
+def _row(each: Measured) -> list[str]:
+    return [
+        *(each.contender, f"{each.supervisors:,}", f"{each.written_per_sec:,.0f}", f"{each.megabit_per_sec:,.0f}"),
+        *(f"{each.cpu:.0%}", f"{each.micros_per_write:,.0f}"),
+        *(f"{each.resident_mib:,.0f} MiB", f"{each.values_mib:,.0f} MiB"),
+        *(_millis(secs) for secs in (each.p50, each.p99, each.lag_p99)),
+        "-" if each.read_secs is None else f"{each.read_secs:.1f} s",
+        "yes" if each.sustained else f"no: {_why(each)}",
+    ]
 
 
 def maxima(found: Sequence[Measured]) -> list[tuple[str, int, int, str]]:

@@ -27,6 +27,7 @@ from lab.benchmarks.workloads.data import sentences_file
 from lab.benchmarks.workloads.feed import Control, Sentences
 from lab.benchmarks.workloads.topologies import Count, Split, word_count
 from lab.suite.pages import put_between
+from lab.suite.tables import Table
 from storm_on_spark import Config, compile_topology
 from storm_on_spark.spark.session import local_session, stop_session
 
@@ -161,8 +162,8 @@ def cores_table(cores: Mapping[str, float]) -> str:
         | all | 0.38 | 375 |
     """
     rows = [*cores.items(), ("all", sum(cores.values()))]
-    lines = [f"| {part} | {each:.2f} | {1e6 * each / _RATE:.0f} |" for part, each in rows]
-    return "\n".join(("| processes | cores | µs a message |", "|---|--:|--:|", *lines))
+    cells = [(part, f"{each:.2f}", f"{1e6 * each / _RATE:.0f}") for part, each in rows]
+    return "\n".join(Table("", ("processes", "cores", "µs a message"), cells).markdown())
 
 
 def _within(acks: np.ndarray, spans: Sequence[tuple[float, float]]) -> np.ndarray:

@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
+
+import psutil
 
 from lab.failover.cluster import Cluster
 from lab.failover.scenarios.drivers import host_of, owner_of, return_host
@@ -276,7 +277,7 @@ def never_reads(cluster: Cluster, times: int) -> None:
                         raise ScenarioError("it takes questions without end")
             sent += mine // (len(question) // 50)
         _lasts(cluster)
-        resident = _resident(cluster.hearts[0].pid)
+        resident = psutil.Process(cluster.hearts[0].pid).memory_info().rss
         cluster.expect(resident < 400 << 20, f"the server takes {resident >> 20} MiB")
         cluster.injected("20 clients that never read", f"{sent} questions for a megabyte each; {resident >> 20} MiB")
         said = "it doesn't read its answers"
@@ -286,12 +287,6 @@ def never_reads(cluster: Cluster, times: int) -> None:
             client.close()
     _wait_known(cluster)
     cluster.expect_untouched()
-
-
-def _resident(pid: int) -> int:
-    with Path(f"/proc/{pid}/status").open(encoding="utf-8") as file:
-        line = next(line for line in file if line.startswith("VmRSS"))
-    return int(line.split()[1]) * 1024
 
 
 def clock(cluster: Cluster, times: int) -> None:

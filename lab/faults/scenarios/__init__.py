@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from lab.faults.scenarios import clock, cuts, damage, kills, machine, owners, pauses, storage
 from lab.faults.scenarios.scenario import Scenario
 from lab.faults.stores import KINDS
@@ -13,133 +16,69 @@ DRIVER_SECS = 25.0
 OWNERS_SECS = 40.0
 """Where nobody can tell whether the driver before is dead, the next one waits for its silence."""
 
-REALTIME = {"topology.profile": "realtime", "topology.partitions": 1}
+_HEALED: Mapping[str, Any] = {"limit_secs": WORKER_SECS}
+"""Of faults after which the driver goes on by itself."""
+_AGAIN: Mapping[str, Any] = {"limit_secs": DRIVER_SECS, "host_dies": True}
+"""Of faults after which the driver is started again, and its spout hosts with it."""
+_REALTIME = {"topology.profile": "realtime", "topology.partitions": 1}
+_SHORT_TIMEOUT = {"topology.message.timeout.secs": pauses.TIMEOUT_SECS}
+_MACHINE = {"topology.durability": "machine"}
+_AN_EXECUTOR_EACH = "local-cluster[2,1,1024]"
 
 SCENARIOS = (
     Scenario("control", "none", kills.nothing, on=KINDS, nothing_but_poison_fails=True),
-    Scenario("worker", "SIGKILL of a Python worker", kills.python_worker, on=KINDS, limit_secs=WORKER_SECS),
-    Scenario("host", "SIGKILL of a spout host", kills.spout_host, on=KINDS, limit_secs=WORKER_SECS, host_dies=True),
+    Scenario("worker", "SIGKILL of a Python worker", kills.python_worker, on=KINDS, **_HEALED),
+    Scenario("host", "SIGKILL of a spout host", kills.spout_host, on=KINDS, host_dies=True, **_HEALED),
+    Scenario("executor", "SIGKILL of an executor", kills.executor, master=_AN_EXECUTOR_EACH, limit_secs=DRIVER_SECS),
+    Scenario("jvm", "SIGKILL of the driver's JVM or source process", kills.jvm_or_source, **_AGAIN),
+    Scenario("driver", "SIGKILL of the driver", kills.driver, on=KINDS, **_AGAIN),
     Scenario(
-        "executor",
-        "SIGKILL of an executor",
-        kills.executor,
-        master="local-cluster[2,1,1024]",
-        limit_secs=DRIVER_SECS,
+        "recovery", "SIGKILL of the driver, and again while it recovers", kills.driver_in_recovery, on=KINDS, **_AGAIN
     ),
-    Scenario(
-        "jvm",
-        "SIGKILL of the driver's JVM or source process",
-        kills.jvm_or_source,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-    ),
-    Scenario("driver", "SIGKILL of the driver", kills.driver, on=KINDS, limit_secs=DRIVER_SECS, host_dies=True),
-    Scenario(
-        "recovery",
-        "SIGKILL of the driver, and again while it recovers",
-        kills.driver_in_recovery,
-        on=KINDS,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-    ),
-    Scenario(
-        "commit",
-        "SIGKILL of the driver between sink and commit",
-        kills.driver_before_commit,
-        on=KINDS,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-    ),
-    Scenario(
-        "mixed",
-        "SIGKILL of workers, hosts and drivers in turn",
-        kills.mixed,
-        on=KINDS,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-    ),
-    Scenario(
-        "live",
-        "SIGKILL of a live process, in real time",
-        kills.live_process,
-        conf=REALTIME,
-        limit_secs=WORKER_SECS,
-    ),
+    Scenario("commit", "SIGKILL of the driver between sink and commit", kills.driver_before_commit, on=KINDS, **_AGAIN),
+    Scenario("mixed", "SIGKILL of workers, hosts and drivers in turn", kills.mixed, on=KINDS, **_AGAIN),
+    Scenario("live", "SIGKILL of a live process, in real time", kills.live_process, conf=_REALTIME, **_HEALED),
     Scenario(
         "live-pause",
         "SIGSTOP of a live process, in real time",
         pauses.live_process,
-        conf={**REALTIME, "topology.message.timeout.secs": pauses.TIMEOUT_SECS},
-        limit_secs=WORKER_SECS,
+        conf={**_REALTIME, **_SHORT_TIMEOUT},
+        **_HEALED,
     ),
     Scenario(
         "live-cut",
         "connection of a live process broken, in real time",
         cuts.live_connection,
-        conf=REALTIME,
-        limit_secs=WORKER_SECS,
+        conf=_REALTIME,
         missing=cuts.no_foreign_sockets,
+        **_HEALED,
     ),
-    Scenario(
-        "pause",
-        "SIGSTOP for longer than the message timeout",
-        pauses.everybody,
-        conf={"topology.message.timeout.secs": pauses.TIMEOUT_SECS},
-        limit_secs=WORKER_SECS,
-    ),
+    Scenario("pause", "SIGSTOP for longer than the message timeout", pauses.everybody, conf=_SHORT_TIMEOUT, **_HEALED),
     Scenario(
         "full-checkpoint",
         "full disk under the checkpoint",
         storage.full_checkpoint,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
         missing=storage.no_mounts,
+        **_AGAIN,
     ),
-    Scenario(
-        "full-log",
-        "full disk under the spout logs",
-        storage.full_spout_log,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-        missing=storage.no_mounts,
-    ),
+    Scenario("full-log", "full disk under the spout logs", storage.full_spout_log, missing=storage.no_mounts, **_AGAIN),
     Scenario(
         "error-checkpoint",
         "I/O errors under the checkpoint",
         storage.errors_in_checkpoint,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
         missing=storage.no_compiler,
+        **_AGAIN,
     ),
     Scenario(
         "error-log",
         "I/O errors under the spout logs",
         storage.errors_in_spout_log,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
         missing=storage.no_compiler,
+        **_AGAIN,
     ),
-    Scenario(
-        "truncated",
-        "last segment of a spout log cut short in a crash",
-        damage.truncated_log,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-    ),
-    Scenario(
-        "damaged",
-        "damaged file in the checkpoint: refused, then put right",
-        damage.damaged_checkpoint,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-    ),
-    Scenario(
-        "two-writers",
-        "a writer of spout logs that was replaced writes on",
-        machine.two_writers,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
-    ),
+    Scenario("truncated", "last segment of a spout log cut short in a crash", damage.truncated_log, **_AGAIN),
+    Scenario("damaged", "damaged file in the checkpoint: refused, then put right", damage.damaged_checkpoint, **_AGAIN),
+    Scenario("two-writers", "a writer of spout logs that was replaced writes on", machine.two_writers, **_AGAIN),
     Scenario(
         "two-owners",
         "a driver that was frozen and replaced wakes up",
@@ -153,43 +92,39 @@ SCENARIOS = (
         "power",
         "loss of the machine: of what was not forced to the disk anything may be left",
         machine.power,
-        conf={"topology.durability": "machine"},
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
+        conf=_MACHINE,
         missing=machine.no_power,
+        **_AGAIN,
     ),
     Scenario(
         "rolled-back",
         "an older copy of a part of the checkpoint: refused, then put right",
         machine.rolled_back,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
+        **_AGAIN,
     ),
     Scenario(
         "power-tables",
         "the same as `power`, beside tables and files that lose nothing",
         machine.power,
-        conf={"topology.durability": "machine"},
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
+        conf=_MACHINE,
         tables=True,
         missing=machine.no_power,
+        **_AGAIN,
     ),
     Scenario(
         "rolled-back-tables",
         "an older copy of all of the checkpoint, beside newer tables and files: refused, then put right",
         machine.all_rolled_back,
-        limit_secs=DRIVER_SECS,
-        host_dies=True,
         tables=True,
+        **_AGAIN,
     ),
     Scenario(
         "clock",
         "wall clock jumps by an hour",
         clock.jumps,
-        limit_secs=WORKER_SECS,
         nothing_but_poison_fails=True,
         missing=storage.no_compiler,
+        **_HEALED,
     ),
 )
 
