@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+import pyarrow as pa
+
 from storm_on_spark.api.config.secrets import HIDDEN, is_secret, scrubbed
 from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.api.tuple import Tuple
@@ -13,6 +15,8 @@ MOST_CHARS: Final = 200
 _MOST_SEARCHED: Final = 40_000
 """Characters of one value that are searched for secrets: a secret that is cut is not known as one, and none is half as
 long."""
+_MESSAGE: Final = "payload"
+"""The field of a whole message, as in streams by description. Among settings, `payload` is a secret of Storm's."""
 _BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}", frozenset: "{}", dict: "{}"}
 
 
@@ -30,7 +34,8 @@ def values_text(values: Iterable[Any], fields: Iterable[str]) -> str:
         "('ann', *****, {'url': 'http://ann:*****@db'})"
     """
     parts = (
-        HIDDEN if is_secret(name) else _text(value, MOST_CHARS) for name, value in zip(fields, values, strict=False)
+        HIDDEN if name != _MESSAGE and is_secret(name) else _text(value, MOST_CHARS)
+        for name, value in zip(fields, values, strict=False)
     )
     text = one_line(_joined(parts, "()", MOST_CHARS))
     return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
@@ -48,6 +53,21 @@ def input_text(item: Any) -> str:
         return values_text(item._values, item.fields)
     rows = f"{item.num_rows:,} row{'' if item.num_rows == 1 else 's'}"
     return one_line(f"a batch of {rows}: {', '.join(item.schema.names)}")[:MOST_CHARS]
+
+
+def ids_text(ids: Any) -> str:
+    """Returns what a spout was told of, a message id or an Arrow array of them, in one line of at most 200 characters.
+
+    Example:
+        >>> ids_text("http://ann:hush@host/7")
+        "message id 'http://ann:*****@host/7'"
+    """
+    if isinstance(ids, pa.Array):
+        shown = _text(ids[:MOST_CHARS].to_pylist(), MOST_CHARS)
+        text = one_line(f"{len(ids):,} message id{'' if len(ids) == 1 else 's'}: {shown}")
+    else:
+        text = one_line(f"message id {_text(ids, MOST_CHARS)}")
+    return text if len(text) <= MOST_CHARS else f"{text[: MOST_CHARS - 3]}..."
 
 
 def _text(value: Any, room: int) -> str:

@@ -29,6 +29,7 @@ from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
+from storm_on_spark.runtime.reports.inputs import ids_text
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Reported, add_reported
 from storm_on_spark.runtime.run.settings import SpoutSettings
@@ -56,6 +57,7 @@ from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import CONSTANT, constant_id
 
 _SNAPSHOT_VERSION = 1
+_ANSWERS = ("ack", "fail", "ack_batch", "fail_batch")
 _LEAST_SEGMENTS = 4
 """Segments in a log of the maximal size, at least: a segment is removed only when all of it is consumed."""
 STRAGGLERS = 10_000
@@ -426,7 +428,7 @@ class SpoutTask:
                 for message_id in self._answering:
                     ack(message_id)
             except USER_ERRORS as error:
-                raise self._wrap("ack", error) from error
+                raise self._wrap("ack", error, message_id) from error
             self.stats.acked += len(ended.ids)
 
     def pending_count(self) -> int:
@@ -439,10 +441,7 @@ class SpoutTask:
 
     def _ack(self, message_id: Any, seconds: float | None) -> None:
         self.stats.acked += 1
-        try:
-            self.spout.ack(message_id)
-        except USER_ERRORS as error:
-            raise self._wrap("ack", error) from error
+        self._guard("ack", self.spout.ack, message_id)
         if self._hooks:
             for hook in self._hooks:
                 hook.spout_ack(SpoutAckInfo(message_id, self.task, None if seconds is None else 1e3 * seconds))
@@ -450,10 +449,7 @@ class SpoutTask:
     def _fail(self, message_id: Any, seconds: float, code: int) -> None:
         self.stats.failed += 1
         self.stats.timed_out += code == acker.TIMED_OUT
-        try:
-            self.spout.fail(message_id)
-        except USER_ERRORS as error:
-            raise self._wrap("fail", error) from error
+        self._guard("fail", self.spout.fail, message_id)
         for hook in self._hooks:
             hook.spout_fail(SpoutFailInfo(message_id, self.task, 1e3 * seconds))
 
@@ -492,9 +488,12 @@ class SpoutTask:
         try:
             return call(*args)
         except USER_ERRORS as error:
-            raise self._wrap(phase, error) from error
+            raise self._wrap(phase, error, *args[:1]) from error
 
-    def _wrap(self, phase: str, error: BaseException) -> ComponentError:
+    def _wrap(self, phase: str, error: BaseException, *given: Any) -> ComponentError:
         if isinstance(error, ComponentError):
             return error
-        return ComponentError.of(self.component, self.task, phase, error)
+        found = ComponentError.of(self.component, self.task, phase, error)
+        if phase in _ANSWERS:
+            found.input = ids_text(*given)
+        return found

@@ -22,11 +22,14 @@ from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, Tuple
 from storm_on_spark.plan.compile import compile_graph, place
+from storm_on_spark.runtime.reports.inputs import ids_text, input_text
+from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
 from storm_on_spark.runtime.run.settings import BoltSettings
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.state.snapshot import Snapshots
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.container.collectors import BasicCollector, RichCollector, SpoutCollector
+from storm_on_spark.xd.container.errors import ExecuteError, failure_of
 from storm_on_spark.xd.modules.declaration import Component
 from storm_on_spark.xd.modules.messages import FIELDS
 
@@ -43,10 +46,6 @@ class TakesBack(Protocol):
 
     def take_back(self) -> None:
         """Removes what it wrote behind its state: another reader of a queue may have those messages now."""
-
-
-class ExecuteError(Exception):
-    """A message can't be processed now."""
 
 
 class Chain:
@@ -76,6 +75,11 @@ class Chain:
             if isinstance(component, BaseBasicBolt | BaseRichBolt)
         ]
         self._states: list[Snapshots | None] = []
+
+    def report_to(self, report: Callable[[Failure], None]) -> None:
+        """Has the errors that components report passed on."""
+        for collector in (self.sent, *(bolt.collector for bolt in self._bolts)):
+            collector.report = report
 
     def open(self, state: Sequence[bytes | None]) -> None:
         """Opens all components, and sets them back to a state.
@@ -132,6 +136,33 @@ class Chain:
             for (_, component), state in zip(self._parts, self._states, strict=True)
         )
 
+    def next_tuple(self) -> None:
+        """Calls the source.
+
+        Raises:
+            ExecuteError: it raised.
+        """
+        assert self.source is not None
+        self._ask("next_tuple", self.source.next_tuple)
+
+    def ack(self, message_id: Any) -> None:
+        """Tells the source that a message is done.
+
+        Raises:
+            ExecuteError: it raised.
+        """
+        assert self.source is not None
+        self._ask("ack", self.source.ack, message_id)
+
+    def fail(self, message_id: Any) -> None:
+        """Tells the source that a message failed.
+
+        Raises:
+            ExecuteError: it raised.
+        """
+        assert self.source is not None
+        self._ask("fail", self.source.fail, message_id)
+
     def execute(self, message: Message, number: int) -> list[Message]:
         """Passes a message through all bolts.
 
@@ -181,6 +212,13 @@ class Chain:
             else:
                 component.cleanup()
 
+    def _ask(self, what: str, call: Callable[..., object], *message_ids: Any) -> None:
+        try:
+            call(*message_ids)
+        except USER_ERRORS as error:
+            given = "".join(map(ids_text, message_ids))
+            raise ExecuteError(failure_of(self._parts[0][0], f"failed in {what}", error, given)) from error
+
     def _through(self, first: int, messages: list[Message], number: int) -> list[Message]:
         for bolt in self._bolts[first:]:
             passed: list[Message] = []
@@ -196,7 +234,7 @@ class _Bolt:
     def __init__(self, label: str, component: BaseBasicBolt | BaseRichBolt, clock: Callable[[], float]) -> None:
         self.label = label
         self._component = component
-        self._collector = BasicCollector(label) if isinstance(component, BaseBasicBolt) else RichCollector(label)
+        self.collector = BasicCollector(label) if isinstance(component, BaseBasicBolt) else RichCollector(label)
         self._delivery = Delivery(_INPUT, DEFAULT_STREAM, 1, Fields(*FIELDS))
         self._clock = clock
         self._tick_secs: int | None = None
@@ -208,19 +246,21 @@ class _Bolt:
         if isinstance(self._component, BaseBasicBolt):
             self._component.prepare(conf, context)
             return conf, context
-        assert isinstance(self._collector, RichCollector)
-        self._component.prepare(conf, context, self._collector)
-        return conf, context, self._collector
+        assert isinstance(self.collector, RichCollector)
+        self._component.prepare(conf, context, self.collector)
+        return conf, context, self.collector
 
     def execute(self, message: Message, number: int) -> list[Message]:
         """Executes one message; returns what was emitted."""
-        values, collector = (message.payload, message.headers), self._collector
+        values, collector = (message.payload, message.headers), self.collector
         if not isinstance(collector, RichCollector) or number == -1:
             return self._execute(Tuple.of(values, self._delivery))
         try:
             found = self._execute(collector.opened(values, self._delivery, number))
             if number in collector.failed:
-                raise ExecuteError(f"{self.label} failed it")
+                raise ExecuteError(
+                    failure_of(self.label, "failed it", given=input_text(Tuple.of(values, self._delivery)))
+                )
         except ExecuteError:
             collector.open = {edge: each for edge, each in collector.open.items() if each != number}
             collector.failed.discard(number)
@@ -241,40 +281,43 @@ class _Bolt:
         """Ends a step."""
         if isinstance(self._component, BaseRichBolt):
             self._component.finish_micro_batch()
-        return self._collector.take()
+        return self.collector.take()
 
     def holds(self) -> Mapping[int, int]:
         """Returns the edges of tuples that wait for their ack, with the numbers of their inputs."""
-        return dict(self._collector.open) if isinstance(self._collector, RichCollector) else {}
+        return dict(self.collector.open) if isinstance(self.collector, RichCollector) else {}
 
     def failed(self) -> set[int]:
         """Returns the numbers of inputs that were held and then failed, and forgets them."""
-        if not isinstance(self._collector, RichCollector):
+        if not isinstance(self.collector, RichCollector):
             return set()
-        found, self._collector.failed = self._collector.failed, set()
+        found, self.collector.failed = self.collector.failed, set()
         return found
 
     def hold(self, held: Mapping[int, int]) -> None:
         """Sets back which tuples wait for their ack, and forgets what was emitted."""
-        self._collector.take()
-        if isinstance(self._collector, RichCollector):
-            self._collector.open = dict(held)
-            self._collector.failed.clear()
+        self.collector.take()
+        if isinstance(self.collector, RichCollector):
+            self.collector.open = dict(held)
+            self.collector.failed.clear()
 
     def _execute(self, tup: Tuple) -> list[Message]:
-        collector = self._collector
+        collector = self.collector
+        collector.executing = tup
         try:
             if isinstance(self._component, BaseBasicBolt):
                 assert isinstance(collector, BasicOutputCollector)
                 self._component.execute(tup, collector)
             else:
                 self._component.execute(tup)
-        except FailedException as error:
+        except USER_ERRORS as error:
             collector.take()
-            raise ExecuteError(f"{self.label} failed it: {error}") from error
-        except Exception as error:
-            collector.take()
-            raise ExecuteError(f"{self.label}: {type(error).__name__}: {error}") from error
+            given = input_text(tup)
+            if isinstance(error, FailedException):
+                raise ExecuteError(failure_of(self.label, f"failed it: {error}", given=given)) from error
+            raise ExecuteError(failure_of(self.label, "failed in execute", error, given)) from error
+        finally:
+            collector.executing = None
         return collector.take()
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from storm_on_spark.api.errors import TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import Anchors, BasicOutputCollector, OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.text.traces import reported, summary
 from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
+from storm_on_spark.runtime.reports.inputs import input_text
+from storm_on_spark.runtime.reports.report import Failure, log_error
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS
 
@@ -29,6 +32,8 @@ class _Gathering:
         self.component = component
         #: What was emitted since it was taken last.
         self.emitted: list[Message] = []
+        self.executing: Tuple | None = None
+        self.report: Callable[[Failure], None] = lambda failure: log_error(logger, failure)
 
     def take(self) -> list[Message]:
         """Returns what was emitted, and forgets it."""
@@ -49,8 +54,10 @@ class _Gathering:
         return Message(values[0], values[1])
 
     def report_error(self, error: BaseException) -> None:
-        """Logs an error."""
-        logger.error("%s reports: %s: %s", self.component, type(error).__name__, error)
+        """Has an error logged with the tuple that is executed."""
+        given = "" if self.executing is None else input_text(self.executing)
+        text = f"{self.component} reports: {summary(error)}"
+        self.report(Failure(self.component, None, text, "", False, reported(error), given))
 
     def no_direct(self) -> TupleError:
         """Returns the error of an emit to one task."""

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from storm_on_spark.xd.bus.journal import Message, Positions, Record, TakenError
 from storm_on_spark.xd.bus.port import Bus, BusError, Input, Letter, Place
-from storm_on_spark.xd.container.chain import Chain, ExecuteError, Holds
+from storm_on_spark.xd.container.chain import Chain, Holds
+from storm_on_spark.xd.container.errors import Errors, ExecuteError, failure_of, message_text
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Instance:
         self._place = place
         self._on_open = on_open
         self._clock = clock
+        self._errors = Errors(name, clock)
         self._bus = bus
         self._port = bus.port(place)
         self._stopped = threading.Event()
@@ -91,20 +93,25 @@ class Instance:
             began = self._clock()
             try:
                 self._live()
-                return
+                break
             except TakenError as error:
                 logger.warning("%s: %s; going on from there", self.name, error)
             except BusError as error:
                 logger.warning("%s: %s; trying again in %.0f s", self.name, error, pause)
+            except ExecuteError as error:
+                # Of the source, or at a tick.
+                self._errors.add(error.failure)
             except Exception:
                 logger.exception("%s failed; trying again in %.0f s", self.name, pause)
             if self._clock() - began > _MOST_RETRY_SECS:
                 pause = _FIRST_RETRY_SECS
             self._stopped.wait(pause)
             pause = min(_MOST_RETRY_SECS, 2 * pause)
+        self._errors.tell(everything=True)
 
     def _live(self) -> None:
         chain, port = self._make(), self._bus.port(self._place)
+        chain.report_to(self._errors.add)
         self._port = port
         try:
             self._open(chain)
@@ -115,6 +122,7 @@ class Instance:
                     self._from_source(chain) if chain.source is not None else self._from_bus(chain)
                 )
                 port.upkeep()
+                self._errors.tell()
                 idle = _LEAST_PAUSE_SECS if worked else min(_MOST_PAUSE_SECS, 2 * idle)
                 if not worked:
                     self._stopped.wait(idle)
@@ -132,15 +140,14 @@ class Instance:
         chain.open(self._state)
         if chain.source is not None and record is not None:
             for message_id in record.emitted:
-                chain.source.ack(message_id)
+                chain.ack(message_id)
 
     def _from_source(self, chain: Chain) -> bool:
-        source, sent = chain.source, chain.sent
-        assert source is not None
+        sent = chain.sent
         until = self._clock() + _STEP_SECS
         while len(sent.sent) < _MOST_MESSAGES and self._clock() < until:
             before = len(sent.sent)
-            source.next_tuple()
+            chain.next_tuple()
             if len(sent.sent) == before:
                 break
         found, sent.sent = sent.sent, []
@@ -159,9 +166,9 @@ class Instance:
             except ExecuteError as error:
                 if not chain.stateless:
                     chain.restore(before_it)
-                logger.warning("%s: %s", self.name, error)
+                self._errors.add(error.failure)
                 if message_id is not None:
-                    source.fail(message_id)
+                    chain.fail(message_id)
                     continue
                 self._bury(message, str(error))
             done.append(message_id)
@@ -169,7 +176,7 @@ class Instance:
         acked = tuple(message_id for message_id in done if message_id is not None)
         self._commit(chain, out, {}, acked)
         for message_id in acked:
-            source.ack(message_id)
+            chain.ack(message_id)
         return True
 
     def _from_bus(self, chain: Chain) -> bool:
@@ -220,7 +227,7 @@ class Instance:
         """Returns whether a message was tried often enough, and is a dead letter now."""
         where = each.journal, each.record, each.place
         tried = 1 if self._stuck is None or self._stuck[0] != where else self._stuck[1] + 1
-        logger.warning("%s: message %d.%d: %s (attempt %d)", self.name, each.record, each.place, error, tried)
+        self._errors.add(error.failure)
         self._restore(chain)
         if tried < ATTEMPTS:
             delay = min(_MOST_RETRY_SECS, _FIRST_RETRY_SECS * 2 ** (tried - 1))
@@ -234,11 +241,13 @@ class Instance:
         """Sets all back to the last record: also which inputs a bolt holds."""
         chain.restore(self._state, self._holds)
         self._held = dict(self._held_then)
+        # The messages are read again, and become dead letters again.
+        self._letters = []
 
     def _bury(self, message: Message, reason: str) -> None:
         """Makes a message a dead letter, which is written with the step."""
         self._letters.append(Letter(message, reason))
-        logger.error("%s: a message is a dead letter now: %s", self.name, reason)
+        self._errors.add(failure_of("", f"a message is a dead letter now: {reason}", given=message_text(message)))
 
     def _commit(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...] = ()) -> None:
         track = self._place.track

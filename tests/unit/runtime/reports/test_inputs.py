@@ -106,3 +106,9 @@ def test_secrets_are_hidden(values: list[Any], fields: list[str]) -> None:
 def test_a_batch_is_told_by_its_rows() -> None:
     assert input_text(pa.record_batch([[1, 2], ["a", "b"]], ["n", "word"])) == "a batch of 2 rows: n, word"
     assert input_text(make_tuple(["a"], ["word"])) == "('a',)"
+
+
+def test_a_message_is_shown_and_the_secrets_in_it_are_not() -> None:
+    message = "http://ann:hush@host", {"token": "hush"}
+    assert values_text(message, ["payload", "headers"]) == "('http://ann:*****@host', {'token': *****})"
+    assert values_text(["hush"], ["topology.auth.payload"]) == "(*****,)"

@@ -202,8 +202,9 @@ def test_errors_name_the_phase(tmp_path: Path) -> None:
     task = opened(Bad(), tmp_path)
     task.next_tuple()
     task.cut()
-    with pytest.raises(ComponentError, match="failed in ack_batch: ValueError: no"):
+    with pytest.raises(ComponentError, match="failed in ack_batch: ValueError: no") as raised:
         settle(task, 0, [1], ACKED)
+    assert raised.value.input == "1 message id: [0]"
     with pytest.raises(ComponentError, match="failed in fail_batch: ValueError: no"):
         settle(task, 0, [2], FAILED)
     task.close()

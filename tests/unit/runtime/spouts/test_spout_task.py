@@ -148,11 +148,14 @@ def test_errors_name_the_phase(tmp_path: Path) -> None:
     with pytest.raises(ComponentError, match=r'"spout" \(task \d\) failed in next_tuple: OSError: gone'):
         task.next_tuple()
     task.emit([1], "m", "default")
-    with pytest.raises(ComponentError, match="failed in ack: ValueError: m"):
+    with pytest.raises(ComponentError, match="failed in ack: ValueError: m") as raised:
         settle(task, 0, [1], ACKED)
-    task.emit([1], "m", "default")
-    with pytest.raises(ComponentError, match="failed in fail"):
+    assert raised.value.input == "message id 'm'"
+    task.emit([1], {"url": "http://ann:hush@host", "rest": "x" * 500}, "default")
+    with pytest.raises(ComponentError, match="failed in fail") as raised:
         settle(task, 0, [2], FAILED)
+    assert raised.value.input.startswith("message id {'url': 'http://ann:*****@host', 'rest': 'xxx")
+    assert len(raised.value.input) == 200
     with pytest.raises(ComponentError, match="failed in exhausted"):
         task.exhausted()
     task.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -158,6 +159,77 @@ def test_a_message_that_fails_leaves_no_trace_and_becomes_a_dead_letter(tmp_path
     assert _written(tmp_path, "sum") == [["a"], ["a", "b"]]
     letters = list((tmp_path / "s" / "sum" / "1" / "dead-letters").iterdir())
     assert [json.loads(letter.read_text())["payload"] for letter in letters] == ["bad"]
+
+
+class _Strict(BaseBasicBolt):
+    """Takes numbers, and reports those that are negative."""
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        if int(tup["payload"]) < 0:
+            collector.report_error(ValueError("negative"))
+        collector.emit([tup["payload"], tup["headers"]])
+
+    def declare_output_fields(self, declarer: Any) -> None:
+        declarer.declare(Fields("payload", "headers"))
+
+
+def test_equal_errors_are_logged_with_their_number_and_the_input(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Journal(tmp_path / "s" / "rate" / "1")
+    headers = {"password": "hush"}
+    journal.append(1, Record(tuple(Message(payload, headers) for payload in ["bad", "-1", "bad", "-1", "-1", "2"])))
+    bolt = _bolt(tmp_path, _Strict)
+    bolt.start()
+    _until(lambda: len(_written(tmp_path, "sum")) == 4)
+    bolt.stop()
+    logged = [record.getMessage().splitlines() for record in caplog.records if "errors" in record.name]
+    failed = "sum.1: sum failed in execute: ValueError: invalid literal for int() with base 10: 'bad'"
+    dead = "sum.1: a message is a dead letter now: sum failed in execute: ValueError: invalid"
+    negative = "sum.1: sum reports: ValueError: negative"
+    bad, low = "input: ('bad', {'password': *****})", "input: ('-1', {'password': *****})"
+    assert {lines[1] for lines in logged if lines[0].startswith((failed, dead))} == {bad}
+    assert {lines[1] for lines in logged if lines[0].startswith(negative)} == {low}
+    # The first is logged at once, with its trace; the others of the interval as one, when the instance ends.
+    for start in (failed, dead, negative):
+        first, rest = [lines for lines in logged if lines[0].startswith(start)]
+        assert re.search(r" \(x \d+ since [0-9:]{8}\)$", rest[0])
+        assert not rest[2:]
+        assert any("test_container_instance.py" in line for line in first) == (start != dead)
+    assert "hush" not in caplog.text
+    assert _letters(tmp_path) == ["bad", "bad"], "each is a dead letter once"
+
+
+@pytest.mark.parametrize("phase", ["ack", "fail"])
+def test_an_error_of_a_source_names_the_message(tmp_path: Path, caplog: pytest.LogCaptureFixture, phase: str) -> None:
+    class Telling(BaseRichSpout):
+        def open(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+            self._collector = collector
+
+        def next_tuple(self) -> None:
+            payload = "1" if phase == "ack" else "bad"
+            self._collector.emit([payload, {}], message_id={"token": "hush", "line": "x" * 500})
+
+        def ack(self, message_id: Any) -> None:
+            raise OSError("gone")
+
+        fail = ack
+
+        def declare_output_fields(self, declarer: Any) -> None:
+            declarer.declare(Fields("payload", "headers"))
+
+    def chain() -> Chain:
+        return Chain([("mail", Telling()), ("sum", _Strict())], "s.mail.1")
+
+    source = Instance("mail.1", chain, _bus(tmp_path), Place("s", "mail"))
+    source.start()
+    _until(lambda: f"mail failed in {phase}" in caplog.text)
+    source.stop()
+    logged = [record.getMessage() for record in caplog.records if f"mail failed in {phase}" in record.getMessage()]
+    first, given = logged[0].splitlines()[:2]
+    assert first == f"mail.1: mail failed in {phase}: OSError: gone"
+    assert given.startswith("input: message id {'token': *****, 'line': 'xxx")
+    assert len(given) == len("input: ") + 200
 
 
 def test_an_input_that_a_bolt_holds_is_read_again_after_a_restart(tmp_path: Path) -> None:
