@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ _WORD: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 _LEDGER: Final = "storm_written"
 """The table in which each writer's last micro-batch and its plan's fingerprint stand."""
 _SAVEPOINT: Final = "storm_part"
+_COMMITS: Final = "the connection commits by itself: connect without autocommit"
 
 
 class JdbcBolt(TableBolt):
@@ -116,6 +118,7 @@ class JdbcBolt(TableBolt):
                     cursor.execute(
                         f"CREATE TABLE {_LEDGER} (writer VARCHAR(255) PRIMARY KEY, micro_batch BIGINT, plan BIGINT)"
                     )
+                self._check_takes_back(connection)
                 with _transaction(connection) as cursor:
                     last = self._last(cursor, context)
         except SetupError:
@@ -228,11 +231,25 @@ class JdbcBolt(TableBolt):
         row = cursor.fetchone()
         return None if row is None else SinkTransaction(int(row[0]), int(row[1]))
 
+    def _check_takes_back(self, connection: Any) -> None:
+        """Tries whether a transaction can be taken back: not every driver says that it commits by itself."""
+        probe = f"probe-{uuid.uuid4().hex}"
+        with contextlib.closing(connection.cursor()) as cursor:
+            first = f"INSERT INTO {_LEDGER} (micro_batch, plan, writer) VALUES (0, 0, {self._sign})"  # noqa: S608
+            cursor.execute(first, (probe,))
+        with contextlib.suppress(Exception):  # some refuse it, as they have committed
+            connection.rollback()
+        with _transaction(connection) as cursor:
+            cursor.execute(f"DELETE FROM {_LEDGER} WHERE writer = {self._sign}", (probe,))  # noqa: S608
+            stayed = cursor.rowcount > 0
+        if stayed:
+            raise SetupError(_COMMITS)
+
     @contextlib.contextmanager
     def _connected(self) -> Iterator[Any]:
         with contextlib.closing(self._connect()) as connection:
             if commits_by_itself(connection):
-                raise SetupError("the connection commits by itself: connect without autocommit")
+                raise SetupError(_COMMITS)
             yield connection
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 _STATE: Final = re.compile("[0-9A-Z]{5}")
 _STATES: Final = ("22", "23", "44", "45", "54", "P0")
 """Classes of SQLSTATE that speak of a row: of data, of constraints, of views, of triggers, of limits, of PL/pgSQL."""
+_ERRORS: Final = ("Error", "DataError", "IntegrityError", "OperationalError", "InternalError")
 _WRONG_TYPE: Final = "42804"
 """The SQLSTATE of a value whose type is not the column's."""
 _MYSQL: Final = frozenset({1153, 1292, 1366, 1644, 3140, 3819, 4025})
@@ -28,11 +29,11 @@ def commits_by_itself(connection: Any) -> bool:
 
 
 def errors_of(connection: Any) -> Any:
-    """Returns what has DB-API's classes of errors: the connection where its driver goes that far, or a module of it."""
+    """Returns what has all of DB-API's classes of errors: a module of the driver, or else the connection."""
     parts = type(connection).__module__.split(".")
     modules = (sys.modules.get(".".join(parts[:end])) for end in range(len(parts), 0, -1))
-    found = (each for each in (connection, *modules) if hasattr(each, "Error") and hasattr(each, "InternalError"))
-    return next(found, None)
+    # Modules first: some connections warn where they are asked for these, and some have not all of them.
+    return next((each for each in (*modules, connection) if all(hasattr(each, name) for name in _ERRORS)), None)
 
 
 def refuses(module: Any, error: Exception, still_answers: Callable[[], bool]) -> bool:
@@ -51,12 +52,12 @@ def refuses(module: Any, error: Exception, still_answers: Callable[[], bool]) ->
     """
     if isinstance(error, (OSError, MemoryError)):
         return False
-    if not isinstance(error, module.Error):
-        return still_answers()  # a value that the driver can't convert: it raises what Python has for that
     first = error.args[0] if error.args else None
-    state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or first
+    state = _state(error) or _state(first)
     if isinstance(state, str) and _STATE.fullmatch(state) and state != "HY000":
         return state.startswith(_STATES) or state == _WRONG_TYPE
+    if not isinstance(error, module.Error):
+        return still_answers()  # a value that the driver can't convert: it raises what Python has for that
     if isinstance(error, (module.DataError, module.IntegrityError)):
         return True
     if isinstance(error, (module.OperationalError, module.InternalError)):
@@ -64,3 +65,14 @@ def refuses(module: Any, error: Exception, still_answers: Callable[[], bool]) ->
             return True
         return getattr(error, "sqlite_errorcode", None) == _SQLITE_ERROR and still_answers()
     return still_answers()
+
+
+def _state(of: Any) -> Any:
+    """Returns the SQLSTATE that an error has, or its first argument."""
+    if isinstance(of, str):
+        return of
+    if isinstance(of, dict):
+        return of.get("C")  # pg8000 has what PostgreSQL sends, by its letters
+    if callable(getattr(of, "getSQLState", None)):
+        return str(of.getSQLState())  # of Java, through JayDeBeApi
+    return getattr(of, "sqlstate", None) or getattr(of, "pgcode", None)

@@ -169,16 +169,34 @@ def test_a_database_that_fails_makes_no_dead_letters(place, tmp_path):
     assert letters(tmp_path / "refused") == []
 
 
+class Silent:
+    """A connection that commits by itself and doesn't say so, as JayDeBeApi's does unless its Java object is told."""
+
+    def __init__(self, place):
+        self._connection = sqlite3.connect(place, isolation_level=None)
+        self.cursor, self.close = self._connection.cursor, self._connection.close
+        self.commit, self.rollback = self._connection.commit, self._connection.rollback
+
+
 @pytest.mark.parametrize(
     ("connect", "table", "message"),
     [
         (sqlite3.connect, "others", "OperationalError: no such table: others"),
         (partial(sqlite3.connect, isolation_level=None), "words", "commits by itself"),
+        (Silent, "words", "commits by itself"),
     ],
 )
 def test_what_cannot_be_written_is_refused_at_the_start(place, connect, table, message):
     with pytest.raises(SetupError, match=message):
         JdbcBolt(partial(connect, place), table, COLUMNS).open_sink(context(-1))
+
+
+def test_what_is_tried_at_the_start_leaves_nothing(place):
+    opened(place)
+    with contextlib.suppress(SetupError):
+        JdbcBolt(partial(Silent, place), "words", COLUMNS).open_sink(context(-1))
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        assert connection.execute("SELECT * FROM storm_written").fetchall() == []
 
 
 def test_a_table_that_lacks_a_column_is_refused_at_the_start(place):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, refuses
+from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, errors_of, refuses
 
 ANSWERS = {True: lambda: True, False: lambda: False}
 
@@ -18,6 +19,13 @@ def psycopg(state: str) -> Any:
     error = sqlite3.OperationalError("words")
     error.sqlstate = state  # type: ignore[attr-defined]
     return error
+
+
+class Java(Exception):
+    """An error of a driver of JDBC, as JPype raises it."""
+
+    def __init__(self, state: str) -> None:
+        self.getSQLState = lambda: state
 
 
 @pytest.mark.parametrize(
@@ -44,6 +52,10 @@ def psycopg(state: str) -> Any:
         *((psycopg(state), True, False) for state in ("08006", "40001", "40P01", "42P01", "53300", "57P01", "55P03")),
         (sqlite3.DatabaseError("23000", "a row of SQL Server"), False, True),
         (sqlite3.DatabaseError("08S01", "the link of SQL Server"), True, False),
+        (sqlite3.DatabaseError({"S": "ERROR", "C": "23514", "M": "a row of pg8000"}), False, True),
+        (sqlite3.DatabaseError({"S": "ERROR", "C": "40001", "M": "a conflict of pg8000"}), True, False),
+        (Java("23505"), False, True),
+        (sqlite3.DatabaseError(Java("40001")), True, False),
     ],
 )
 def test_refusals_are_told_from_failures(error: Exception, answers: bool, expected: bool) -> None:
@@ -88,3 +100,14 @@ def test_a_connection_that_commits_by_itself() -> None:
     assert commits_by_itself(SimpleNamespace(autocommit=True))
     assert not commits_by_itself(SimpleNamespace(autocommit=False))
     assert not commits_by_itself(SimpleNamespace(autocommit=lambda on: None)), "a method that sets it"
+
+
+def test_errors_are_those_of_the_driver_where_its_connection_has_not_all_of_them() -> None:
+    class Connection(sqlite3.Connection):
+        pass
+
+    Connection.__module__ = "sqlite3.dbapi2"
+    connection = Connection(":memory:")
+    assert errors_of(connection) is sys.modules["sqlite3.dbapi2"]
+    connection.close()
+    assert errors_of(SimpleNamespace(Error=sqlite3.Error, InternalError=sqlite3.InternalError)) is None
