@@ -397,6 +397,18 @@ def without_offset(error: Exception) -> list[Any]:
     return list(error.divergent_offsets) if isinstance(error, errors.LogTruncationError) else []
 
 
+def parted_at(error: Exception) -> dict[Any, int]:
+    """Returns, by partition, from which offset on an error says that the log has other records than were read.
+
+    That is so after an unclean election: a replica leads that had not all records. 0 where Kafka doesn't know.
+    """
+    from kafka import errors
+
+    if not isinstance(error, errors.LogTruncationError):
+        return {}
+    return {each: 0 if at is None else at.offset for each, at in error.divergent_offsets.items()}
+
+
 def described(error: BaseException) -> str:
     """Returns an error's text without secrets."""
     return scrubbed(str(error)) or type(error).__name__

@@ -19,15 +19,15 @@ _STARTED: Final = "Kafka Server started"
 _META: Final = """\
 version=1
 cluster.id=c3Rvcm0tb24tc3BhcmstMQ
-node.id=1
+node.id={node}
 """
 """What formatting the storage writes; Kafka's tool for it would start a JVM of its own."""
 
 _PROPERTIES: Final = """\
-process.roles=broker,controller
-node.id=1
+process.roles={roles}
+node.id={node}
 controller.quorum.voters=1@{host}:{controller_port}
-listeners={listeners},CONTROLLER://{host}:{controller_port}
+listeners={listeners}{controller_listener}
 advertised.listeners={listeners}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map={protocols},CONTROLLER:PLAINTEXT
@@ -51,6 +51,8 @@ class KafkaServer(Server):
         port: for clients; 0 for a free one. It stays the same over stops and starts.
         properties: more lines of its configuration file, which win over those written here.
         listeners: more doors, on free ports: their names, and the security protocol of each, such as SASL_SSL.
+        controller: whose cluster it joins; None for a cluster of its own.
+        node: its number in the cluster, which is 1 for the controller.
 
     Example:
         >>> with KafkaServer() as server:                           # doctest: +SKIP
@@ -68,8 +70,11 @@ class KafkaServer(Server):
         *,
         properties: tuple[str, ...] = (),
         listeners: Mapping[str, str] | None = None,
+        controller: KafkaServer | None = None,
+        node: int = 1,
     ) -> None:
         super().__init__(data_dir, port)
+        self._controller, self._node = controller or self, node
         self._protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {})}
         self._choose_further_ports()
         self._properties = properties
@@ -89,7 +94,7 @@ class KafkaServer(Server):
 
     def _choose_further_ports(self) -> None:
         more = list(self._protocols)[1:]
-        self._controller_port, *ports = free_ports(1 + len(more))
+        self.controller_port, *ports = free_ports(1 + len(more))
         self._doors = dict(zip(more, ports, strict=True))
 
     def _commands(self) -> Mapping[str, Sequence[str]]:
@@ -99,15 +104,19 @@ class KafkaServer(Server):
             folder.mkdir(mode=0o700, exist_ok=True)
         meta = logs / "meta.properties"
         if not meta.exists():
-            meta.write_text(_META, "utf-8")
+            meta.write_text(_META.format(node=self._node), "utf-8")
         self.log_file.unlink(missing_ok=True)
         config = self.data_dir / "server.properties"
         doors = {"PLAINTEXT": self.port, **self._doors}
+        leads, controller_port = self._controller is self, self._controller.controller_port
         text = _PROPERTIES.format(
             host=HOST,
+            node=self._node,
+            roles="broker,controller" if leads else "broker",
+            controller_listener=f",CONTROLLER://{HOST}:{controller_port}" if leads else "",
             listeners=",".join(f"{name}://{HOST}:{port}" for name, port in doors.items()),
             protocols=",".join(f"{name}:{protocol}" for name, protocol in self._protocols.items()),
-            controller_port=self._controller_port,
+            controller_port=controller_port,
             logs=logs,
         )
         config.write_text("\n".join([text, *self._properties, ""]), "utf-8")

@@ -182,10 +182,12 @@ class Instance:
     def _from_bus(self, chain: Chain) -> bool:
         if self._stuck is not None and self._clock() < self._stuck[2]:
             return False
-        positions = dict(self._port.positions)
         out: list[Message] = chain.tick() or []
         taken, mine, until = 0, 0, self._clock() + _STEP_SECS
-        for each in self._port.next(self._most):
+        inputs = self._port.next(self._most)
+        # Behind `next`: it goes back where a log was cut off.
+        positions = dict(self._port.positions)
+        for each in inputs:
             if each.mine:
                 self._count += 1
                 mine += 1

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from storm_on_spark.connectors.kafka.clients import without_offset
+from storm_on_spark.connectors.kafka.clients import parted_at, without_offset
 from storm_on_spark.xd.bus.inputs import Share
 from storm_on_spark.xd.bus.journal import Message, Positions
 from storm_on_spark.xd.bus.kafka.clients import ANSWER_MS, close_consumer
@@ -80,11 +80,23 @@ class Buffer:
             BusError: one is not of this cluster.
         """
         for where, records in found.items():
-            chunks = self._chunks.setdefault(named((where.topic, where.partition)), deque())
+            name = named((where.topic, where.partition))
+            behind = self.behind(name)
+            if records and behind is not None and records[0].offset < behind:
+                self._cut_off(name, records[0].offset, behind)
+            chunks = self._chunks.setdefault(name, deque())
             for record in records:
                 taken = self._accept((record.key or b"").decode("utf-8", "replace"))
                 messages = self._seals.opened(where.topic, record.value) if taken else ()
                 chunks.append(Chunk(record.offset, messages))
+
+    def _cut_off(self, name: str, offset: int, behind: int) -> None:
+        """Goes back to where a log that was cut off goes on: the records there are those of another leader."""
+        logger.warning("%s had records to %d and was cut off: going on at record %d", name, behind - 1, offset)
+        kept = [chunk for chunk in self._chunks.get(name, ()) if chunk.offset < offset]
+        self._chunks[name] = deque(kept)
+        if name in self.positions:
+            self.positions[name] = min(self.positions[name], (offset, 0))
 
     def behind(self, name: str) -> int | None:
         """Returns the offset of the record that is to be read next; None if nothing is known."""
@@ -188,9 +200,15 @@ class Assigned:
         except KafkaError as error:
             if not without_offset(error):
                 raise
-            self._seek(self._assigned)
+            self._seek(self._assigned, parted_at(error))
 
-    def _seek(self, partitions: Collection[Partition]) -> None:
+    def _seek(self, partitions: Collection[Partition], parted: Mapping[Any, int] | None = None) -> None:
+        """Has the consumer go on where the buffer ends.
+
+        Args:
+            partitions: of the consumer.
+            parted: partition of Kafka -> where its log has become another one than was read.
+        """
         wanted = [_kafka(each) for each in partitions]
         if not wanted:
             return
@@ -200,6 +218,7 @@ class Assigned:
             at = self.buffer.behind(named((each.topic, each.partition)))
             # A position behind all records is of others: the topic was made again, or a replica leads that has less.
             offset = at if at is not None and first[each] <= at <= behind[each] else first[each]
+            offset = max(min(offset, (parted or {}).get(each, offset)), first[each])
             if at is not None and offset != at:
                 logger.warning(
                     "%s was at record %d of %s: Kafka has %d to %d; going on at %d",
