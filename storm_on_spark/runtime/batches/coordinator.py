@@ -27,37 +27,7 @@ from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.live import LiveProcess
 from storm_on_spark.runtime.batches.metrics import Metrics
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.rules.events import (
-    Activated,
-    AskBarrier,
-    Committed,
-    Complete,
-    Delivered,
-    DropCarried,
-    Ended,
-    Event,
-    GiveUp,
-    GiveUpHost,
-    HostGone,
-    Instruction,
-    LetGo,
-    LogRead,
-    LogUnreadable,
-    Looked,
-    Moment,
-    NothingNew,
-    Plan,
-    Polled,
-    ReadLog,
-    Refuse,
-    Started,
-    StartHost,
-    Tell,
-    TellOutcomes,
-    WaitForNews,
-    WasCut,
-    WentLive,
-)
+from storm_on_spark.runtime.batches.rules import events
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, beside_native
 from storm_on_spark.runtime.batches.rules.reading import ReadingRules
 from storm_on_spark.runtime.batches.rules.size import BatchSize
@@ -66,19 +36,9 @@ from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import BatchSettings, SpoutSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.spouts import messages
 from storm_on_spark.runtime.spouts.host_process import STOP_SECONDS, HostProcess, spout_groups
 from storm_on_spark.runtime.spouts.log import WriterEpoch, iter_cuts, list_segments
-from storm_on_spark.runtime.spouts.messages import (
-    Consumed,
-    Failed,
-    GoLive,
-    Idle,
-    Message,
-    Progress,
-    Ready,
-    SetActive,
-    Setup,
-)
 from storm_on_spark.runtime.storage import Folder, as_storage, inside, name_of
 from storm_on_spark.runtime.storage.claims import make_claim
 from storm_on_spark.runtime.storage.durable import Durable
@@ -175,14 +135,14 @@ class Coordinator:
         """Whether spouts are active."""
         return self._rules.active
 
-    def _step(self, event: Event) -> list[Instruction]:
+    def _step(self, event: events.Event) -> list[events.Instruction]:
         with self._changed:
             instructions = self._rules.step(event, self._moment())
             self._changed.notify_all()
         return instructions
 
-    def _moment(self) -> Moment:
-        return Moment(time.monotonic(), self._clock.now_ms())
+    def _moment(self) -> events.Moment:
+        return events.Moment(time.monotonic(), self._clock.now_ms())
 
     # --- life ---------------------------------------------------------------
 
@@ -203,7 +163,7 @@ class Coordinator:
         if committed is not None:
             # Also, a micro-batch that is planned again must not take in the tuples that it carried itself before.
             self._carried.delete_after(committed)
-        self._step(Started(planned, max(self._carried.batches(), default=-1)))
+        self._step(events.Started(planned, max(self._carried.batches(), default=-1)))
         self._outcomes.load(committed)
         spec = self._spec.dumps()
         known = [epoch.owner for epoch in planned.epochs.values()]
@@ -211,7 +171,7 @@ class Coordinator:
         claim, _ = make_claim(writers, uuid.uuid4().hex, {}, known=[*known, *self._writers()])
         self._owner = claim.number
 
-        def setup(executors: tuple[tuple[int, ...], ...]) -> Setup:
+        def setup(executors: tuple[tuple[int, ...], ...]) -> messages.Setup:
             started_at = self._clock.started_at
             clock_ms = self._clock.now_ms() if started_at is None else planned.clock
             tasks = [task for executor in executors for task in executor]
@@ -221,7 +181,9 @@ class Coordinator:
                 heads = {task: self._rules.head(task) for task in tasks}
                 consumed = {task: self._rules.consumed(task) for task in tasks}
                 active = self.active
-            return Setup(spec, executors, folder, epoch, heads, consumed, active, clock_ms, started_at, str(claim))
+            return messages.Setup(
+                spec, executors, folder, epoch, heads, consumed, active, clock_ms, started_at, str(claim)
+            )
 
         for group in self._groups:
             tasks = [task for executor in group for task in executor]
@@ -261,7 +223,7 @@ class Coordinator:
 
     def stop(self) -> None:
         """Ends the spout hosts; returns when they are gone."""
-        self._step(Ended())
+        self._step(events.Ended())
         for host in self._hosts:
             if host.stop():
                 said = "the process of spout %s was ended: next_tuple or close had not returned after %g s"
@@ -270,13 +232,13 @@ class Coordinator:
 
     def let_go(self) -> None:
         """Ends a poll that waits, and every further one at once: the query is about to stop."""
-        self._step(LetGo())
+        self._step(events.LetGo())
         if self._live is not None:
             self._live.let_go()
 
     def set_active(self, active: bool) -> None:
         """Activates or deactivates the spouts; does nothing if they already are."""
-        self._do(self._step(Activated(active)))
+        self._do(self._step(events.Activated(active)))
 
     # --- for the streaming source ---------------------------------------------------------------
 
@@ -290,63 +252,63 @@ class Coordinator:
             CheckpointError: another driver has planned micro-batches on this checkpoint.
         """
         with self._writing_checkpoint():
-            self._do(self._step(Polled(start)))
+            self._do(self._step(events.Polled(start)))
         self._hold_sources()
         self._look_at_live()
-        barrier: AskBarrier | None = None
+        barrier: events.AskBarrier | None = None
         while True:
-            event = Looked() if barrier is None else self._cut_state(barrier)
+            event = events.Looked() if barrier is None else self._cut_state(barrier)
             barrier = None
             with self._changed:
                 for instruction in self._rules.step(event, self._moment()):
-                    if isinstance(instruction, Plan):
+                    if isinstance(instruction, events.Plan):
                         self.at_hand.planned()
                         return instruction.end
-                    if isinstance(instruction, NothingNew):
+                    if isinstance(instruction, events.NothingNew):
                         self.at_hand.nothing_new()
                         return start
-                    if isinstance(instruction, Complete):
+                    if isinstance(instruction, events.Complete):
                         self._completed.set()
-                    elif isinstance(instruction, AskBarrier):
+                    elif isinstance(instruction, events.AskBarrier):
                         barrier = instruction
                     else:
-                        assert isinstance(instruction, WaitForNews)
+                        assert isinstance(instruction, events.WaitForNews)
                         self._changed.wait(instruction.secs)
 
-    def _cut_state(self, barrier: AskBarrier) -> WasCut:
+    def _cut_state(self, barrier: events.AskBarrier) -> events.WasCut:
         assert self._live is not None, "nothing goes live without it"
-        return WasCut(self._live.barrier(barrier.start, barrier.written))
+        return events.WasCut(self._live.barrier(barrier.start, barrier.written))
 
     def _look_at_live(self) -> None:
         """Lets spouts know of the live process, and the rules whether tuples are executed there."""
         if self._live is None:
             return
         found = self._live.look(self._clock.now_ms(), time.monotonic())
-        self._step(WentLive(found is not None and found.live))
+        self._step(events.WentLive(found is not None and found.live))
         if found is not None:
             for host in self._hosts:
-                host.send(GoLive(str(self._live.path), found.pid))
+                host.send(messages.GoLive(str(self._live.path), found.pid))
 
-    def _do(self, instructions: Iterable[Instruction]) -> None:
+    def _do(self, instructions: Iterable[events.Instruction]) -> None:
         for instruction in instructions:
-            if isinstance(instruction, Tell):
+            if isinstance(instruction, events.Tell):
                 self._send(instruction)
-            elif isinstance(instruction, TellOutcomes):
+            elif isinstance(instruction, events.TellOutcomes):
                 self._tell_outcomes()
-                self._do(self._step(Committed()))
-            elif isinstance(instruction, DropCarried):
+                self._do(self._step(events.Committed()))
+            elif isinstance(instruction, events.DropCarried):
                 for batch in self._carried.batches():
                     if batch <= instruction.batch:
                         self._carried.delete(batch)
-            elif isinstance(instruction, GiveUp):
+            elif isinstance(instruction, events.GiveUp):
                 self._give_up(instruction.reason)
-            elif isinstance(instruction, ReadLog):
+            elif isinstance(instruction, events.ReadLog):
                 self._read_log(instruction)
             else:
-                assert isinstance(instruction, Refuse)
+                assert isinstance(instruction, events.Refuse)
                 raise CheckpointError(instruction.reason)
 
-    def _send(self, tell: Tell) -> None:
+    def _send(self, tell: events.Tell) -> None:
         for host in self._hosts if tell.task is None else [self._host_of[tell.task]]:
             host.send(tell.message)
 
@@ -398,7 +360,7 @@ class Coordinator:
         """
         self._carried.write(batch, carried)
         if carried:
-            self._step(Delivered(batch))
+            self._step(events.Delivered(batch))
         self._outcomes.write(batch, outcomes)
         if self._durable is not None:
             # Before Spark commits: its word must never survive what it stands for.
@@ -420,23 +382,23 @@ class Coordinator:
 
     # --- from the hosts ---------------------------------------------------------------
 
-    def _on_message(self, message: Message) -> None:
+    def _on_message(self, message: messages.Message) -> None:
         with self._writing_checkpoint():
-            assert isinstance(message, (Ready, Failed, Progress, Idle)), message
-            if isinstance(message, Failed):
+            assert isinstance(message, (messages.Ready, messages.Failed, messages.Progress, messages.Idle)), message
+            if isinstance(message, messages.Failed):
                 self.metrics.add_failure(message.failure)
             with self._changed:  # counters and rules change together; see `settled`
-                if isinstance(message, Progress):
+                if isinstance(message, messages.Progress):
                     self.metrics.add_spout(message)
                     self._reading.reported(
                         message.task, message.settled_batch, pending=message.stats.pending, again=message.again
                     )
                 instructions = self._step(message)
             self._do(instructions)
-            if isinstance(message, Progress):
+            if isinstance(message, messages.Progress):
                 self._outcomes.saved(message.task, message.saved_batch)
 
-    def _read_log(self, read: ReadLog) -> None:
+    def _read_log(self, read: events.ReadLog) -> None:
         if read.remind is None:
             self._do(self._step(self._log_read(read)))
             return
@@ -444,7 +406,7 @@ class Coordinator:
         with self._telling:
             self._do(self._step(self._log_read(read)))
 
-    def _log_read(self, read: ReadLog) -> LogRead | LogUnreadable:
+    def _log_read(self, read: events.ReadLog) -> events.LogRead | events.LogUnreadable:
         try:
             if read.remind is not None:
                 self._remind(read.task, read.remind)
@@ -452,24 +414,24 @@ class Coordinator:
             position, epoch = read.written
             cuts = tuple((cut.mark, cut.tuples) for cut in iter_cuts(log, read.start, position, epoch))
         except CheckpointError as error:
-            return LogUnreadable(read, str(error))
-        return LogRead(read.task, read.written, cuts)
+            return events.LogUnreadable(read, str(error))
+        return events.LogRead(read.task, read.written, cuts)
 
     def _remind(self, task: int, committed: int) -> None:
         """Tells a task of all that may not be in its snapshot; what is there, it ignores."""
         host = self._host_of[task]
         for settle in self._outcomes.unsaved(task):
             host.send(settle)
-        host.send(Consumed(task, committed))
+        host.send(messages.Consumed(task, committed))
         if host.active != self.active:
-            host.send(SetActive(self.active))
+            host.send(messages.SetActive(self.active))
 
     def _on_gone(self, host: HostProcess, status: str) -> float | None:
         """Returns the pause before a host that died is started again; None if the topology ends."""
-        for instruction in self._step(HostGone(host.tasks, host.ran_secs)):
+        for instruction in self._step(events.HostGone(host.tasks, host.ran_secs)):
             spouts = listed(sorted({self._wiring.component_of[task] for task in host.tasks}))
             reason = f"the process {host.pid} of spout {spouts} ended unexpectedly ({status})"
-            if isinstance(instruction, StartHost):
+            if isinstance(instruction, events.StartHost):
                 log.warning("%s; it is started again", reason)
                 for task in host.tasks:
                     self.metrics.spout_gone(task)
@@ -477,7 +439,7 @@ class Coordinator:
                         Failure(self._wiring.component_of[task], task, f"{reason}; it is started again", "", False)
                     )
                 return instruction.pause
-            assert isinstance(instruction, GiveUpHost)
+            assert isinstance(instruction, events.GiveUpHost)
             count = instruction.restarts
             times = f", after {count} restarts in a row" if count else " while it was opened"
             self._give_up(f"{reason}{times}; look for what ends it: memory, or a crash in native code")
@@ -485,7 +447,7 @@ class Coordinator:
 
     def _give_up(self, reason: Failure | str) -> None:
         self._on_failure(Failure("", None, reason) if isinstance(reason, str) else reason)
-        self._step(Ended())
+        self._step(events.Ended())
 
     @contextmanager
     def _writing_checkpoint(self) -> Iterator[None]:

@@ -17,10 +17,9 @@ from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.reports.groups import Group, Groups
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.registered import Registered, long_name_prefix
-from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, log_error
+from storm_on_spark.runtime.reports.report import Failure, SpoutStats, TaskMetrics, log_error
 from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.spouts.messages import Progress
-from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 
 log = logging.getLogger(__name__)
 

@@ -9,18 +9,8 @@ from typing import Any, ClassVar
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.reports.report import USER_ERRORS
 from storm_on_spark.runtime.run.spec import load_spec
+from storm_on_spark.runtime.spouts import messages
 from storm_on_spark.runtime.spouts.host_process import HostProcess
-from storm_on_spark.runtime.spouts.messages import (
-    Consumed,
-    Message,
-    Ready,
-    SetActive,
-    SetClock,
-    Settle,
-    Setup,
-    Stop,
-    Want,
-)
 from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import Pace
 from storm_on_spark.runtime.spouts.spout_host import failed
@@ -47,11 +37,11 @@ class InProcessHost(HostProcess):
         for number in self.tasks:
             self.guarded(number, worker.wiring.component_of[number], lambda: self._open(worker, setup, number))  # noqa: B023 # called at once
 
-    def _open(self, worker: Worker, setup: Setup, number: int) -> None:
+    def _open(self, worker: Worker, setup: messages.Setup, number: int) -> None:
         loop = self.loops[number] = open_loop(worker, setup, number, self._now_ms, self._on_message, self.loop_pace)
         if setup.active:
             loop.task.activate()
-        self._on_message(Ready(number, loop.task.log.written))
+        self._on_message(messages.Ready(number, loop.task.log.written))
 
     def _now_ms(self) -> int:
         clock_at = self._settled.clock_at
@@ -59,26 +49,26 @@ class InProcessHost(HostProcess):
             return self._clock_ms
         return self._settled.clock_ms + int(1000 * (time.monotonic() - clock_at))
 
-    def send(self, message: Message) -> None:
+    def send(self, message: messages.Message) -> None:
         """Acts on a message."""
-        if isinstance(message, SetClock):
+        if isinstance(message, messages.SetClock):
             self._clock_ms = message.clock_ms
-        elif isinstance(message, (Settle, Consumed)):
+        elif isinstance(message, (messages.Settle, messages.Consumed)):
             self._tell(message.task, message)
-        elif not isinstance(message, Stop):
-            if isinstance(message, SetActive):
+        elif not isinstance(message, messages.Stop):
+            if isinstance(message, messages.SetActive):
                 self.active = message.active
             for number in self.tasks:
                 self._tell(number, message)
 
-    def _tell(self, number: int, message: Message) -> None:
+    def _tell(self, number: int, message: messages.Message) -> None:
         loop = self.loops.get(number)
         if loop is None:
             return
 
         def act() -> None:
             loop.handle(message)
-            if isinstance(message, (Want, SetActive)):
+            if isinstance(message, (messages.Want, messages.SetActive)):
                 self.work(loop)
 
         self.guarded(number, loop.task.component, act)

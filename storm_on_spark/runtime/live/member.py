@@ -23,24 +23,11 @@ from storm_on_spark.runtime.bolts.operator import Waiting
 from storm_on_spark.runtime.bolts.stage import bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec import chunk
+from storm_on_spark.runtime.live import messages
 from storm_on_spark.runtime.live.busy import SIZE, BusyPage, breathed_at, holder
 from storm_on_spark.runtime.live.copied import FailedCopyError
 from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.local_tasks import LocalTasks
-from storm_on_spark.runtime.live.messages import (
-    Answer,
-    Done,
-    Emitted,
-    Execute,
-    GiveLate,
-    GoBack,
-    Question,
-    Raised,
-    Save,
-    Saved,
-    Take,
-    Trouble,
-)
 from storm_on_spark.runtime.live.pulse import is_stopped
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.parent import die_with
@@ -64,41 +51,41 @@ class ShareHolder:
         self._worker_of = worker_of
         self._tasks: LocalTasks | None = None
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: messages.Question) -> messages.Answer:
         """Does what it is told."""
         try:
-            if isinstance(question, Take):
+            if isinstance(question, messages.Take):
                 worker = self._worker_of(question.start_id, question.spec)
                 worker.tasks.clear()
                 if self._tasks is not None:
                     self._tasks.close()
                 self._tasks = LocalTasks(worker, question.values)
-                return Done()
+                return messages.Done()
             assert self._tasks is not None, "the first question is Take"
-            if isinstance(question, Execute):
+            if isinstance(question, messages.Execute):
                 return _executed(self._tasks, question)
-            if isinstance(question, Save):
+            if isinstance(question, messages.Save):
                 reports = self._tasks.save(question.number, later=question.later)
-                return Saved(reports, self._tasks.take_changes() if question.take else {}, self._tasks.owes)
-            if isinstance(question, GiveLate):
+                return messages.Saved(reports, self._tasks.take_changes() if question.take else {}, self._tasks.owes)
+            if isinstance(question, messages.GiveLate):
                 late = self._tasks.late_changes(wait=question.wait)
-                return Saved([], late or {}, owes=late is None)
-            assert isinstance(question, GoBack), question
+                return messages.Saved([], late or {}, owes=late is None)
+            assert isinstance(question, messages.GoBack), question
             self._tasks.go_back()
-            return Done()
+            return messages.Done()
         except StormError as error:
-            return Trouble(str(error), isinstance(error, FailedCopyError))
+            return messages.Trouble(str(error), isinstance(error, FailedCopyError))
 
 
-def _executed(tasks: LocalTasks, question: Execute) -> Answer:
+def _executed(tasks: LocalTasks, question: messages.Execute) -> messages.Answer:
     stage = tasks.worker.spec.plan.stages[question.stage]
     by_task: Waiting = {task: [chunk.with_header(body) for body in bodies] for task, bodies in question.bodies.items()}
     try:
-        return Emitted(
+        return messages.Emitted(
             [bytes_of(body) for found in tasks.executions(stage, by_task, question.info) for _, body in found]
         )
     except UnsavedError as error:
-        return Raised(f"{error.__cause__!r:.500}")
+        return messages.Raised(f"{error.__cause__!r:.500}")
 
 
 class MemberProcess:
@@ -136,18 +123,18 @@ class MemberProcess:
         """Whether it has ended."""
         return self._process.poll() is not None
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: messages.Question) -> None:
         """Asks; see `Member`."""
         try:
             self._connection.send_bytes(pickle.dumps(question, 5))
         except OSError as error:
             raise self._gone() from error
 
-    def answer(self) -> Answer:
+    def answer(self) -> messages.Answer:
         """Waits for the answer; see `Member`."""
         try:
             self._await_answer()
-            found: Answer = pickle.loads(self._connection.recv_bytes())
+            found: messages.Answer = pickle.loads(self._connection.recv_bytes())
         except (EOFError, OSError) as error:
             raise self._gone() from error
         return found
@@ -206,9 +193,9 @@ def main() -> None:
             release(start_id)
 
 
-def _next(connection: Connection) -> Question | None:
+def _next(connection: Connection) -> messages.Question | None:
     try:
-        question: Question = pickle.loads(connection.recv_bytes())
+        question: messages.Question = pickle.loads(connection.recv_bytes())
     except (EOFError, ConnectionError):
         return None  # the first process is gone
     return question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import ComponentError, StormError
@@ -33,6 +34,19 @@ class TaskMetrics(NamedTuple):
     seconds: float
     registered: tuple[Reading, ...] = ()
     """What the metrics that it registered have to say."""
+
+
+@dataclass
+class SpoutStats:
+    """The counters of a spout task since it was started."""
+
+    emitted: int = 0
+    transferred: int = 0
+    acked: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    pending: int = 0
+    exhausted: bool = False
 
 
 class Failure(NamedTuple):

@@ -18,9 +18,8 @@ import numpy as np
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.runtime.codec.packing import pack_runs, unpack_runs
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
-from storm_on_spark.runtime.reports.report import Failure, Reported
+from storm_on_spark.runtime.reports.report import Failure, Reported, SpoutStats
 from storm_on_spark.runtime.spouts.log import Entry, Mark, WriterEpoch
-from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 from storm_on_spark.runtime.tracking.runs import Runs
 
 FIRST_TUPLES = 10_000

@@ -27,21 +27,8 @@ from storm_on_spark.runtime.processes.wake import Wake
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.run.worker_process import release
+from storm_on_spark.runtime.spouts import messages
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
-from storm_on_spark.runtime.spouts.messages import (
-    Channel,
-    Consumed,
-    Executed,
-    Failed,
-    GoLive,
-    Message,
-    Ready,
-    SetActive,
-    SetClock,
-    Settle,
-    Setup,
-    Stop,
-)
 from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import RestRules
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
@@ -68,13 +55,13 @@ class Executor(threading.Thread):
         self._host = host
         self.tasks = tasks
         self._active = active
-        self._inbox: deque[Message] = deque()
+        self._inbox: deque[messages.Message] = deque()
         self._news = Wake()
         #: To the live process, if there is one.
         self._line: LiveLine | None = None
         self._stopping = False
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: messages.Message) -> None:
         """Hands a message to the thread."""
         self._inbox.append(message)
         self._news.set()
@@ -102,7 +89,11 @@ class Executor(threading.Thread):
             rest, several = RestRules(), len(loops) > 1
             while not self._stopping:
                 for message in self._messages():
-                    for task in [message.task] if isinstance(message, (Settle, Consumed, Executed)) else self.tasks:
+                    for task in (
+                        [message.task]
+                        if isinstance(message, (messages.Settle, messages.Consumed, messages.Executed))
+                        else self.tasks
+                    ):
                         if several:
                             prints.speaks(loops[task].task.component, task)
                         loops[task].handle(message)
@@ -127,15 +118,15 @@ class Executor(threading.Thread):
                 self._leave(self._line)
             self._news.close()
 
-    def _messages(self) -> Iterator[Message | LineChanged]:
+    def _messages(self) -> Iterator[messages.Message | LineChanged]:
         """Yields what has come from the coordinator and from the live process."""
         self._news.clear()
         while self._inbox:
             message = self._inbox.popleft()
-            if isinstance(message, GoLive):
+            if isinstance(message, messages.GoLive):
                 self._go_live(message)
                 continue
-            if isinstance(message, SetActive):
+            if isinstance(message, messages.SetActive):
                 if message.active == self._active:
                     continue
                 self._active = message.active
@@ -146,7 +137,7 @@ class Executor(threading.Thread):
             if line.over:
                 self._leave(line)
 
-    def _go_live(self, message: GoLive) -> None:
+    def _go_live(self, message: messages.GoLive) -> None:
         if self._line is not None and self._line.pid == message.pid:
             return
         with contextlib.suppress(OSError):  # it is gone again
@@ -165,7 +156,7 @@ class Executor(threading.Thread):
         self._host.send(failed(task, self._host.component_of(task), error))
 
 
-def failed(task: int, component: str, error: BaseException) -> Failed:
+def failed(task: int, component: str, error: BaseException) -> messages.Failed:
     """Returns the message that a task has failed for good."""
     message = str(error)
     if isinstance(error, OSError):
@@ -176,17 +167,17 @@ def failed(task: int, component: str, error: BaseException) -> Failed:
         traces = error.cause_text, error.own_trace
     else:
         traces = whole_trace(error), own_trace(error)
-    return Failed(task, component, message, *traces, refused=isinstance(error, CheckpointError))
+    return messages.Failed(task, component, message, *traces, refused=isinstance(error, CheckpointError))
 
 
 class SpoutHost:
     """The process: reads messages on its main thread and hands them to the executors."""
 
-    def __init__(self, connection: Channel) -> None:
+    def __init__(self, connection: messages.Channel) -> None:
         self._connection = connection
         self._lock = threading.Lock()
         setup = self._receive()
-        if not isinstance(setup, Setup):
+        if not isinstance(setup, messages.Setup):
             raise StormError(f"the first message to a spout host must be Setup, not {type(setup).__name__}")
         self._setup = setup
         self._run = Run(load_spec(setup.spec))
@@ -201,9 +192,9 @@ class SpoutHost:
         try:
             while True:
                 message = self._receive()
-                if isinstance(message, Stop):
+                if isinstance(message, messages.Stop):
                     break
-                if isinstance(message, SetClock):
+                if isinstance(message, messages.SetClock):
                     self._clock_ms = message.clock_ms
                 else:
                     self._tell(message)
@@ -216,8 +207,8 @@ class SpoutHost:
             executor.join(max(0.0, deadline - time.monotonic()))
         release(self._run.spec.start_id)
 
-    def _tell(self, message: Message) -> None:
-        if isinstance(message, (Settle, Consumed, Executed)):
+    def _tell(self, message: messages.Message) -> None:
+        if isinstance(message, (messages.Settle, messages.Consumed, messages.Executed)):
             self._by_task[message.task].tell(message)
         else:
             for executor in self._executors:
@@ -226,7 +217,7 @@ class SpoutHost:
     def open(self, task: int) -> TaskLoop:
         """Opens a task's spout and log."""
         loop = open_loop(self._run, self._setup, task, self.clock, self.send)
-        self.send(Ready(task, loop.task.log.written))
+        self.send(messages.Ready(task, loop.task.log.written))
         return loop
 
     def clock(self) -> int:
@@ -239,7 +230,7 @@ class SpoutHost:
         """Returns the component that owns `task`."""
         return self._run.wiring.component_of[task]
 
-    def send(self, message: Message) -> None:
+    def send(self, message: messages.Message) -> None:
         """Sends a message to the coordinator; any thread may."""
         with self._lock:
             try:
@@ -247,8 +238,8 @@ class SpoutHost:
             except OSError:
                 _end()
 
-    def _receive(self) -> Message:
-        message: Message = pickle.loads(self._connection.recv_bytes())
+    def _receive(self) -> messages.Message:
+        message: messages.Message = pickle.loads(self._connection.recv_bytes())
         return message
 
 
@@ -299,7 +290,7 @@ def main() -> None:
         host = SpoutHost(connection)
     except Exception as error:
         reason = str(error) if isinstance(error, StormError) else f"a spout host can't start: {summary(error)}"
-        message = Failed(-1, "", reason, whole_trace(error), own_trace(error))
+        message = messages.Failed(-1, "", reason, whole_trace(error), own_trace(error))
         connection.send_bytes(pickle.dumps(message, 5))
         return
     host.run()

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import length_hint
 from typing import Any, ClassVar
 
@@ -31,7 +30,7 @@ from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
 from storm_on_spark.runtime.reports.inputs import ids_text
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
-from storm_on_spark.runtime.reports.report import USER_ERRORS, Reported, add_reported
+from storm_on_spark.runtime.reports.report import USER_ERRORS, Reported, SpoutStats, add_reported
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
@@ -62,19 +61,6 @@ _LEAST_SEGMENTS = 4
 """Segments in a log of the maximal size, at least: a segment is removed only when all of it is consumed."""
 STRAGGLERS = 10_000
 """A log is not kept only for this many old messages that are still pending: their ids go into the snapshot instead."""
-
-
-@dataclass
-class SpoutStats:
-    """What a spout task has done since it was started."""
-
-    emitted: int = 0
-    transferred: int = 0
-    acked: int = 0
-    failed: int = 0
-    timed_out: int = 0
-    pending: int = 0
-    exhausted: bool = False
 
 
 class _Collector(SpoutOutputCollector):
@@ -170,9 +156,31 @@ class SpoutTask:
         self.cut_entries: tuple[Entry, ...] = ()
         self._snapshot = b""
         self.spout = spec.instance(self.component)
-        # Numbers and pending messages first, as `open` may emit; then what `open` makes, and its state over that.
+        # `open` may emit, so numbers and pending messages are there before it.
         state = None if self.log.last is None else self._recover()
-        conf, collector = wiring.conf(self.component), self._make_collector()
+        self._open(wiring.conf(self.component), context, state)
+
+    def _recover(self) -> bytes:
+        """Takes numbers and pending messages from the log, and returns the instance's state."""
+        self._snapshot = self.log.snapshot()
+        version, *saved = pickling.loads(self._snapshot)
+        if version != _SNAPSHOT_VERSION:
+            raise CheckpointError(
+                other_format(f'the snapshot of spout "{self.component}" (task {self.task})', version, _SNAPSHOT_VERSION)
+            )
+        state: bytes
+        state, following, self.settled_batch, (old, low, bits) = saved
+        self._uncut = following
+        self._needs = deque([(0, low)])
+        now = self.now()
+        self.pending = PendingMessages(low, bits, self._old_ids(old), now, following)
+        for cut, _, body in self.log.entries(self._position_of(low), lambda t: t == MESSAGE_IDS):
+            self.pending.add_logged(cut.first, self._logged_ids(pickling.loads(body)), now)
+        return state
+
+    def _open(self, conf: Mapping[str, Any], context: TopologyContext, state: bytes | None) -> None:
+        """Calls `open`, and sets what it made back to the instance's state."""
+        collector = self._make_collector()
         self._guard("open", self.spout.open, conf, context, collector)
         self._hooks = context.hooks  # with those that `open` added
         self.metrics = context.metrics
@@ -330,24 +338,6 @@ class SpoutTask:
             raise
         self.pending.close_block()
         return pickled
-
-    def _recover(self) -> bytes:
-        """Takes numbers and pending messages from the log, and returns the instance's state."""
-        self._snapshot = self.log.snapshot()
-        version, *saved = pickling.loads(self._snapshot)
-        if version != _SNAPSHOT_VERSION:
-            raise CheckpointError(
-                other_format(f'the snapshot of spout "{self.component}" (task {self.task})', version, _SNAPSHOT_VERSION)
-            )
-        state: bytes
-        state, following, self.settled_batch, (old, low, bits) = saved
-        self._uncut = following
-        self._needs = deque([(0, low)])
-        now = self.now()
-        self.pending = PendingMessages(low, bits, self._old_ids(old), now, following)
-        for cut, _, body in self.log.entries(self._position_of(low), lambda t: t == MESSAGE_IDS):
-            self.pending.add_logged(cut.first, self._logged_ids(pickling.loads(body)), now)
-        return state
 
     def _logged_ids(self, ids: Any) -> Any:
         """Returns the ids of a cut: a list, or as a `BatchSpout` had them if the component was one then."""

@@ -8,33 +8,8 @@ from typing import Final
 
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.run.settings import SpoutSettings
-from storm_on_spark.runtime.spouts import pacing
+from storm_on_spark.runtime.spouts import messages, pacing
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
-from storm_on_spark.runtime.spouts.messages import (
-    FIRST_TUPLES,
-    Consumed,
-    Executed,
-    Idle,
-    Message,
-    Progress,
-    SetActive,
-    Settle,
-    Want,
-    Written,
-)
-from storm_on_spark.runtime.spouts.pacing import (
-    Burst,
-    Committed,
-    MakeCut,
-    Pace,
-    PacingRules,
-    SayIdle,
-    Turn,
-    TurnEnded,
-    Wanted,
-    WasCut,
-    WentLive,
-)
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 
 _METRICS_SECS: Final = 1.0
@@ -43,7 +18,7 @@ _METRICS_SECS: Final = 1.0
 _TOLD_SECS: Final = 0.05
 """In real time the coordinator, which needs no cut to plan micro-batches, hears of them so often."""
 
-_TURNS: Final = (Turn(active=False), Turn(active=True))
+_TURNS: Final = (pacing.Turn(active=False), pacing.Turn(active=True))
 
 
 class _TaskLoad:
@@ -84,16 +59,16 @@ class TaskLoop:
         self,
         task: SpoutTask,
         settings: SpoutSettings,
-        send: Callable[[Message], None],
+        send: Callable[[messages.Message], None],
         consumed: int,
-        pace: Pace = Pace(),  # noqa: B008 # it is immutable
+        pace: pacing.Pace = pacing.Pace(),  # noqa: B008 # it is immutable
     ) -> None:
         self.task = task
         self._send = send
-        self._rules = PacingRules(
+        self._rules = pacing.PacingRules(
             settings.max_pending,
             settings.log_max_bytes,
-            min(FIRST_TUPLES, settings.batch_max_tuples),
+            min(messages.FIRST_TUPLES, settings.batch_max_tuples),
             task.most_cut_tuples,
             ((cut.end, cut.tuples) for cut in task.log.cuts(consumed)),
             consumed=consumed,
@@ -125,11 +100,11 @@ class TaskLoop:
         self._going_on = emitted = False
         now = self.task.now()
         for instruction in self._rules.step(_TURNS[active], now):
-            assert isinstance(instruction, Burst)
+            assert isinstance(instruction, pacing.Burst)
             emitted = self._burst(instruction, now)
         return emitted
 
-    def _burst(self, burst: Burst, now: float) -> bool:
+    def _burst(self, burst: pacing.Burst, now: float) -> bool:
         task, emitted = self.task, False
         reach: float = task.fresh
         until = now + burst.secs
@@ -147,20 +122,20 @@ class TaskLoop:
         self._going_on = True
         return emitted
 
-    def handle(self, message: Message | LineChanged) -> None:
+    def handle(self, message: messages.Message | LineChanged) -> None:
         """Deals with a message to the task."""
-        if isinstance(message, Settle):
+        if isinstance(message, messages.Settle):
             self.task.settle(message.batch, message.ended.roots(), message.ended.each_code(), message.left)
-        elif isinstance(message, Consumed):
-            self._rules.step(Committed(message.position), self.task.now())
+        elif isinstance(message, messages.Consumed):
+            self._rules.step(pacing.Committed(message.position), self.task.now())
             self.task.trim(message.position)
-        elif isinstance(message, Want):
-            self._rules.step(Wanted(message.share), self.task.now())
-        elif isinstance(message, Executed):
+        elif isinstance(message, messages.Want):
+            self._rules.step(pacing.Wanted(message.share), self.task.now())
+        elif isinstance(message, messages.Executed):
             self._rules.step(pacing.Executed(message.position), self.task.now())
         elif isinstance(message, LineChanged):
             self._line_changed(message)
-        elif isinstance(message, SetActive):
+        elif isinstance(message, messages.SetActive):
             (self.task.activate if message.active else self.task.deactivate)()
 
     def _line_changed(self, message: LineChanged) -> None:
@@ -168,22 +143,22 @@ class TaskLoop:
             self._line = message.line
             # It reads from the log what it has not executed.
             log = self.task.log
-            self._line.send(Written(self.task.task, log.end, log.written, None))
+            self._line.send(messages.Written(self.task.task, log.end, log.written, None))
         elif message.line is self._line:
             self._line = None
             if self._untold is not None:
                 # The next micro-batch has to reach as far as the live process has executed.
                 self._progress(cut=True, tuples=self._untold)
-        self._rules.step(WentLive(self._line is not None), self.task.now())
+        self._rules.step(pacing.WentLive(self._line is not None), self.task.now())
 
     def cut_if_due(self, active: bool) -> None:
         """Cuts when the coordinator waits for a cut or enough tuples are there, and reports the cut."""
         task, now = self.task, self.task.now()
-        for instruction in self._rules.step(TurnEnded(self._load, active, self._going_on), now):
-            if isinstance(instruction, MakeCut):
+        for instruction in self._rules.step(pacing.TurnEnded(self._load, active, self._going_on), now):
+            if isinstance(instruction, pacing.MakeCut):
                 self._cut(now)
-            elif isinstance(instruction, SayIdle):
-                self._send(Idle(task.task, active))
+            elif isinstance(instruction, pacing.SayIdle):
+                self._send(messages.Idle(task.task, active))
             elif self._untold is not None:
                 self._progress(cut=True, tuples=self._untold)
             else:
@@ -197,12 +172,12 @@ class TaskLoop:
         cut = task.cut()
         self._saved_batch = task.settled_batch
         now = task.now()
-        self._rules.step(WasCut(cut.end, tuples, task.cut_bytes, now - began), now)
+        self._rules.step(pacing.WasCut(cut.end, tuples, task.cut_bytes, now - began), now)
         if tuples and cut.position == task.log.base:
             # The segment before could not go while it was the last one.
             task.trim(self._rules.committed)
         if self._line is not None:
-            self._line.send(Written(task.task, cut.position, cut.mark, task.cut_entries))
+            self._line.send(messages.Written(task.task, cut.position, cut.mark, task.cut_entries))
         untold = tuples + (self._untold or 0)
         if self._line is not None and now - self._told_at < _TOLD_SECS:
             self._untold = untold
@@ -229,7 +204,7 @@ class TaskLoop:
         registered = task.readings()
         errors, task.errors[:] = tuple(task.errors), []
         self._send(
-            Progress(
+            messages.Progress(
                 task.task,
                 task.log.written,
                 cut,

@@ -25,36 +25,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.rules.events import (
-    Activated,
-    AskBarrier,
-    Committed,
-    Complete,
-    Delivered,
-    DropCarried,
-    Event,
-    GiveUp,
-    GiveUpHost,
-    HostGone,
-    Instruction,
-    LetGo,
-    LogRead,
-    LogUnreadable,
-    Looked,
-    Moment,
-    NothingNew,
-    Plan,
-    Polled,
-    ReadLog,
-    Refuse,
-    Started,
-    StartHost,
-    Tell,
-    TellOutcomes,
-    WaitForNews,
-    WasCut,
-    WentLive,
-)
+from storm_on_spark.runtime.batches.rules import events
 from storm_on_spark.runtime.batches.rules.restarts import RestartPolicy
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.batches.rules.spout_progress import SpoutProgress
@@ -174,25 +145,25 @@ class BatchRules:
         #: When a poll answers that there is nothing new; and until when spouts may add to what there is, 0 in ASKING.
         self._deadline = self._patience = 0.0
 
-    def step(self, event: Event, at: Moment) -> list[Instruction]:
+    def step(self, event: events.Event, at: events.Moment) -> list[events.Instruction]:
         """Takes in what happened.
 
         Returns:
             What to do, in this order.
         """
-        if isinstance(event, (Ready, Idle, Progress, Failed, LogRead, LogUnreadable)):
+        if isinstance(event, (Ready, Idle, Progress, Failed, events.LogRead, events.LogUnreadable)):
             return self._spout(event)
-        if isinstance(event, (Started, Polled, Committed, Looked, WasCut)):
+        if isinstance(event, (events.Started, events.Polled, events.Committed, events.Looked, events.WasCut)):
             return self._round(event, at)
-        if isinstance(event, HostGone):
+        if isinstance(event, events.HostGone):
             return self._gone(event)
-        if isinstance(event, Activated):
+        if isinstance(event, events.Activated):
             return self._activate(event.active)
-        if isinstance(event, Delivered):
+        if isinstance(event, events.Delivered):
             self._carried = max(self._carried, event.batch)
-        elif isinstance(event, WentLive):
+        elif isinstance(event, events.WentLive):
             self.live = event.on
-        elif isinstance(event, LetGo):
+        elif isinstance(event, events.LetGo):
             self._let_go = True
         else:
             self.stopped = True
@@ -228,66 +199,70 @@ class BatchRules:
 
     # --- a round with Spark ---------------------------------------------------------------------------------------
 
-    def _round(self, event: Started | Polled | Committed | Looked | WasCut, at: Moment) -> list[Instruction]:
-        if isinstance(event, Started):
+    def _round(
+        self,
+        event: events.Started | events.Polled | events.Committed | events.Looked | events.WasCut,
+        at: events.Moment,
+    ) -> list[events.Instruction]:
+        if isinstance(event, events.Started):
             self._planned, self._carried = event.planned, event.carried
             for number, task in self._tasks.items():
                 task.head = event.planned.mark(number)
                 task.consumed = task.head.position
             return []
-        if isinstance(event, Polled):
+        if isinstance(event, events.Polled):
             return self._polled(event.start, at)
-        if isinstance(event, Committed):
+        if isinstance(event, events.Committed):
             return self._committed(at)
-        if isinstance(event, WasCut):
+        if isinstance(event, events.WasCut):
             return self._was_cut(event.end, at)
         return self._looked(at)
 
-    def _polled(self, start: Offset, at: Moment) -> list[Instruction]:
+    def _polled(self, start: Offset, at: events.Moment) -> list[events.Instruction]:
         self._size.ended(at.secs)
         if (start.logs, start.epochs) != (self._planned.logs, self._planned.epochs):
             # Another driver has planned since this one read what was planned; the spouts here know nothing of that.
             return [
-                Refuse(
+                events.Refuse(
                     f"Spark goes on from {start}, but this driver planned {self._planned}: another one runs on this "
                     "checkpoint"
                 )
             ]
         self._planned = start
         self.phase = Phase.COMMITTING
-        return [TellOutcomes()]
+        return [events.TellOutcomes()]
 
-    def _committed(self, at: Moment) -> list[Instruction]:
-        done: list[Instruction] = []
+    def _committed(self, at: events.Moment) -> list[events.Instruction]:
+        done: list[events.Instruction] = []
         start, pace = self._planned, self._pace
         for number, task in self._tasks.items():
             position = start.logs.get(number, 0)
             if position > task.committed:
                 task.committed = position
                 task.consumed = max(task.consumed, position)
-                done.append(Tell(Consumed(number, position), number))
+                done.append(events.Tell(Consumed(number, position), number))
             task.answered = task.idle = False
-        done.append(DropCarried(start.carried))
+        done.append(events.DropCarried(start.carried))
         if not self._clock_runs:
-            done.append(Tell(SetClock(at.clock_ms)))
+            done.append(events.Tell(SetClock(at.clock_ms)))
         self.phase = Phase.ASKING
         self._patience = 0.0
         self._deadline = at.secs + min(pace.most_poll_secs, pace.poll_secs * 2**self._quiet_polls)
-        return [*done, Tell(Want(self._size.for_each(len(self._tasks))))]
+        return [*done, events.Tell(Want(self._size.for_each(len(self._tasks))))]
 
-    def _looked(self, at: Moment) -> list[Instruction]:
+    def _looked(self, at: events.Moment) -> list[events.Instruction]:
         if self.stopped or self._let_go:
             self.phase = Phase.IDLE
-            return [NothingNew(self._planned)]
+            return [events.NothingNew(self._planned)]
         # Also if a tick is due: where micro-batches take longer than the period of a tick, one always is.
-        done: list[Instruction] = [Complete()] if not self._has_tuples() and self._is_complete() else []
+        done: list[events.Instruction] = [events.Complete()] if not self._has_tuples() and self._is_complete() else []
         if not self._is_due(at.clock_ms):
             self.phase = Phase.ASKING
             if at.secs >= self._deadline:
                 self._quiet_polls = min(self._quiet_polls + 1, 8)
                 self.phase = Phase.IDLE
-                return [*done, NothingNew(self._planned)]
-            return [*done, WaitForNews(min(self._deadline - at.secs, self._until_period_ends(at.clock_ms)))]
+                return [*done, events.NothingNew(self._planned)]
+            return [*done, events.WaitForNews(min(self._deadline - at.secs, self._until_period_ends(at.clock_ms)))]
         self.phase = Phase.GATHERING
         self._quiet_polls = 0
         self._patience = self._patience or min(self._deadline, at.secs + self._pace.answer_secs)
@@ -296,10 +271,13 @@ class BatchRules:
         if (self._is_full() and not self.live) or (answered and at.secs >= rested):
             if self.live:
                 self.phase = Phase.CUTTING
-                return [*done, AskBarrier(self._planned, {number: task.head for number, task in self._tasks.items()})]
+                return [
+                    *done,
+                    events.AskBarrier(self._planned, {number: task.head for number, task in self._tasks.items()}),
+                ]
             return [*done, self._plan(self._cover(at), at)]
         self._patience = max(self._patience, rested)
-        return [*done, WaitForNews(self._patience - at.secs)]
+        return [*done, events.WaitForNews(self._patience - at.secs)]
 
     def _rests_until(self) -> float:
         """Returns when the next micro-batch may be planned, unless it is full."""
@@ -309,10 +287,10 @@ class BatchRules:
             return self._batch_at  # the last checkpoint is all that a finite topology waits for
         return self._batch_at + self._checkpoint_secs
 
-    def _was_cut(self, end: Offset | None, at: Moment) -> list[Instruction]:
+    def _was_cut(self, end: Offset | None, at: events.Moment) -> list[events.Instruction]:
         if self.stopped or self._let_go:
             self.phase = Phase.IDLE
-            return [NothingNew(self._planned)]
+            return [events.NothingNew(self._planned)]
         if end is None or not self._is_ahead(end):
             self.live = False
             return [self._plan(self._cover(at), at)]
@@ -329,11 +307,11 @@ class BatchRules:
                 return False
         return end.clock >= self._planned.clock
 
-    def _plan(self, end: Offset, at: Moment) -> Plan:
+    def _plan(self, end: Offset, at: events.Moment) -> events.Plan:
         self._batch_at = at.secs
         self.phase = Phase.IDLE
         self._planned = end
-        return Plan(end)
+        return events.Plan(end)
 
     def _has_tuples(self) -> bool:
         return any(task.waiting() for task in self._tasks.values()) or self._carried > self._planned.carried
@@ -364,7 +342,7 @@ class BatchRules:
             task.is_finished(self._planned.logs.get(number, 0)) for number, task in self._tasks.items()
         )
 
-    def _cover(self, at: Moment) -> Offset:
+    def _cover(self, at: events.Moment) -> Offset:
         start = self._planned
         logs, epochs = dict(start.logs), dict(start.epochs)
         share, total = self._size.share(sum(task.waiting() > 0 for task in self._tasks.values())), 0
@@ -378,32 +356,36 @@ class BatchRules:
 
     # --- spouts and their hosts -----------------------------------------------------------------------------------
 
-    def _activate(self, active: bool) -> list[Instruction]:
+    def _activate(self, active: bool) -> list[events.Instruction]:
         if self.active == active:
             return []
         self.active = active
         for task in self._tasks.values():
             task.quiet = False
         # Asked at once, so that code that waits until all is done doesn't wait for the next poll.
-        return [Tell(SetActive(active)), *([] if active else [Tell(Want())])]
+        return [events.Tell(SetActive(active)), *([] if active else [events.Tell(Want())])]
 
-    def _spout(self, event: Ready | Idle | Progress | Failed | LogRead | LogUnreadable) -> list[Instruction]:
-        if isinstance(event, LogUnreadable):
+    def _spout(
+        self, event: Ready | Idle | Progress | Failed | events.LogRead | events.LogUnreadable
+    ) -> list[events.Instruction]:
+        if isinstance(event, events.LogUnreadable):
             self.refusal = event.reason
-            return [] if event.what.remind is None else [GiveUp(event.reason)]
+            return [] if event.what.remind is None else [events.GiveUp(event.reason)]
         if isinstance(event, Failed):
             if event.refused and not self._tasks[event.task].opened:
                 self.refusal = event.message
                 return []
-            return [GiveUp(event.failure)]
+            return [events.GiveUp(event.failure)]
         task = self._tasks[event.task]
         if isinstance(event, Ready):
             # Of a task that has died also what it cut without being able to say so.
-            read = ReadLog(event.task, task.head.position, event.written, task.committed if task.opened else None)
+            read = events.ReadLog(
+                event.task, task.head.position, event.written, task.committed if task.opened else None
+            )
             if not task.opened:
                 task.opened, task.tuples_end = True, task.head.position
             return [read]
-        if isinstance(event, LogRead):
+        if isinstance(event, events.LogRead):
             for end, tuples in event.cuts:
                 task.add_cut(end, tuples)
             task.head, task.ready = event.written, True
@@ -418,14 +400,14 @@ class BatchRules:
                     task.idle = task.quiet = False
         return []
 
-    def _gone(self, event: HostGone) -> list[Instruction]:
+    def _gone(self, event: events.HostGone) -> list[events.Instruction]:
         if self.stopped:
             return []
         tasks = [self._tasks[number] for number in event.tasks]
         for task in tasks:
             task.ready = task.idle = task.quiet = task.exhausted = False
         if not all(task.opened for task in tasks):
-            return [GiveUpHost(0)]
+            return [events.GiveUpHost(0)]
         policy = self._restarts[event.tasks]
         pause = policy.next_pause(event.ran_secs)
-        return [GiveUpHost(policy.restarts)] if pause is None else [StartHost(pause)]
+        return [events.GiveUpHost(policy.restarts)] if pause is None else [events.StartHost(pause)]

@@ -9,43 +9,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from lengths import examples
 
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.rules.events import (
-    Activated,
-    AskBarrier,
-    Committed,
-    Complete,
-    Delivered,
-    DropCarried,
-    Ended,
-    Event,
-    GiveUp,
-    GiveUpHost,
-    HostGone,
-    Instruction,
-    LetGo,
-    LogRead,
-    LogUnreadable,
-    Looked,
-    Moment,
-    NothingNew,
-    Plan,
-    Polled,
-    ReadLog,
-    Refuse,
-    Started,
-    StartHost,
-    Tell,
-    TellOutcomes,
-    WaitForNews,
-    WasCut,
-    WentLive,
-)
+from storm_on_spark.runtime.batches.rules import events
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, Phase
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.runtime.reports.report import SpoutStats
 from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Progress, Ready, SetActive, SetClock, Want
-from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 
 HOSTS = ((3,), (4, 5))
 TICK_MS, TIMEOUT_MS = 500, 3_000
@@ -111,12 +81,12 @@ class Driver(RuleBasedStateMachine):
             active=True,
             clock_runs=clock_runs,
         )
-        assert self.step(Started(Offset(), -1)) == []
+        assert self.step(events.Started(Offset(), -1)) == []
         for task in opened:
             self.open(task)
 
-    def step(self, event: Event) -> list[Instruction]:
-        return self.rules.step(event, Moment(self.secs, self.clock_ms))
+    def step(self, event: events.Event) -> list[events.Instruction]:
+        return self.rules.step(event, events.Moment(self.secs, self.clock_ms))
 
     # --- spouts ---------------------------------------------------------------------------------------------------
 
@@ -129,10 +99,10 @@ class Driver(RuleBasedStateMachine):
         known = spout.log[spout.said - 1][0] if spout.said else Mark()
         written = spout.log[-1][0] if spout.log else Mark()
         (read,) = self.step(Ready(task, written))
-        assert read == ReadLog(task, known.position, written, spout.consumed if spout.opened else None)
+        assert read == events.ReadLog(task, known.position, written, spout.consumed if spout.opened else None)
         assert task in self.rules.unopened()
         assert not self.rules.is_ready(task), "it is told of outcomes only when it was told of the earlier ones"
-        assert self.step(LogRead(task, written, tuple(spout.log[spout.said :]))) == []
+        assert self.step(events.LogRead(task, written, tuple(spout.log[spout.said :]))) == []
         spout.open, spout.opened, spout.said = True, True, len(spout.log)
         assert self.rules.is_ready(task)
 
@@ -173,36 +143,36 @@ class Driver(RuleBasedStateMachine):
         if not all(spout.open for spout in spouts):
             return
         self.deaths[host] = 1 if ran >= 60 else self.deaths[host] + 1
-        (done,) = self.step(HostGone(host, ran)) or [None]
+        (done,) = self.step(events.HostGone(host, ran)) or [None]
         for spout in spouts:
             spout.gone()
         if self.stopped:
             assert done is None
         elif self.deaths[host] > 5:
-            assert done == GiveUpHost(5), "the sixth death in a row is the last"
-            self.step(Ended())
+            assert done == events.GiveUpHost(5), "the sixth death in a row is the last"
+            self.step(events.Ended())
             self.stopped = True
         else:
-            assert isinstance(done, StartHost)
+            assert isinstance(done, events.StartHost)
 
     # --- Spark ----------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.polled_at is None)
     @rule()
     def poll(self) -> None:
-        assert self.step(Polled(self.start_offset)) == [TellOutcomes()]
-        done = self.step(Committed())
-        clocks = [tell.message for tell in done if isinstance(tell, Tell) and isinstance(tell.message, SetClock)]
+        assert self.step(events.Polled(self.start_offset)) == [events.TellOutcomes()]
+        done = self.step(events.Committed())
+        clocks = [tell.message for tell in done if isinstance(tell, events.Tell) and isinstance(tell.message, SetClock)]
         for task, spout in self.spouts.items():
             position = self.start_offset.logs.get(task, 0)
-            told = Tell(Consumed(task, position), task)
+            told = events.Tell(Consumed(task, position), task)
             assert (told in done) == (position > spout.consumed), "told once of all that is committed"
             spout.consumed = max(position, spout.consumed)
             spout.answered = spout.idle = False
             assert self.rules.consumed(task) == spout.consumed
-        assert DropCarried(self.start_offset.carried) in done
+        assert events.DropCarried(self.start_offset.carried) in done
         assert clocks == ([] if self.clock_runs else [SetClock(self.clock_ms)])
-        assert isinstance(done[-1], Tell)
+        assert isinstance(done[-1], events.Tell)
         assert isinstance(done[-1].message, Want)
         assert done[-1].message.share <= self.most
         self.polled_at, self.due_at = self.secs, None
@@ -214,8 +184,8 @@ class Driver(RuleBasedStateMachine):
 
     def looked(self) -> float | None:
         """The driver looks whether a micro-batch is due; returns how long it waits, or None if it answered Spark."""
-        *before, answer = self.step(Looked())
-        assert before in ([], [Complete()])
+        *before, answer = self.step(events.Looked())
+        assert before in ([], [events.Complete()])
         if before:
             assert self.active
             assert all(s.open and s.idle and s.exhausted and not s.pending for s in self.spouts.values())
@@ -226,19 +196,19 @@ class Driver(RuleBasedStateMachine):
         rested = self.secs >= self.planned_at + self.interval
         if due and self.due_at is None:
             self.due_at = self.secs
-        if isinstance(answer, Plan):
+        if isinstance(answer, events.Plan):
             assert due, "no micro-batch without a reason"
             moment = self.secs >= min(self.due_at + PACE.answer_secs, self.deadline())
             assert rested or full, "the interval passes unless the micro-batch is full"
             assert full or answered or moment, "every spout has a moment to cut"
             self.planned(answer.end)
-        elif isinstance(answer, NothingNew):
+        elif isinstance(answer, events.NothingNew):
             assert answer.start == self.start_offset
             assert self.stopped or self.let_go or (not due and self.secs >= self.deadline())
             self.quiet += 1
             self.polled_at = None
         else:
-            assert isinstance(answer, WaitForNews)
+            assert isinstance(answer, events.WaitForNews)
             assert answer.secs > 0
             assert not self.stopped, "a topology that ends does not wait"
             assert not self.let_go, "neither does a query"
@@ -300,7 +270,7 @@ class Driver(RuleBasedStateMachine):
     @rule()
     def deliver(self) -> None:
         self.carried += 1
-        assert self.step(Delivered(self.carried)) == []
+        assert self.step(events.Delivered(self.carried)) == []
 
     # --- time and users -------------------------------------------------------------------------------------------
 
@@ -318,11 +288,13 @@ class Driver(RuleBasedStateMachine):
 
     @rule(active=st.booleans())
     def activate(self, active: bool) -> None:
-        done = self.step(Activated(active))
+        done = self.step(events.Activated(active))
         if active == self.active:
             assert done == []
             return
-        assert done == ([Tell(SetActive(True))] if active else [Tell(SetActive(False)), Tell(Want())])
+        assert done == (
+            [events.Tell(SetActive(True))] if active else [events.Tell(SetActive(False)), events.Tell(Want())]
+        )
         self.active = active
         for spout in self.spouts.values():
             spout.quiet = False
@@ -345,7 +317,7 @@ class Driver(RuleBasedStateMachine):
             if self.polled_at is None:
                 self.poll()
             self.let_go = True
-            assert self.step(LetGo()) == []
+            assert self.step(events.LetGo()) == []
             assert self.looked() is None
             assert self.rules.phase is Phase.IDLE
 
@@ -356,7 +328,7 @@ TestDriver.settings = settings(max_examples=examples(120), stateful_step_count=4
 
 # --- single rules -------------------------------------------------------------------------------------------------
 
-AT = Moment(0.0, 0)
+AT = events.Moment(0.0, 0)
 
 
 def rules_of(
@@ -379,49 +351,49 @@ def rules_of(
         clock_runs=True,
         checkpoint_secs=checkpoint_secs,
     )
-    rules.step(Started(planned or Offset(), -1), AT)
+    rules.step(events.Started(planned or Offset(), -1), AT)
     return rules
 
 
 def open_task(rules: BatchRules) -> None:
     rules.step(Ready(3, Mark()), AT)
-    rules.step(LogRead(3, Mark(), ()), AT)
+    rules.step(events.LogRead(3, Mark(), ()), AT)
 
 
 def cut(rules: BatchRules, end: int, tuples: int, task: int = 3) -> None:
     rules.step(progress(task, Mark(end), True, tuples), AT)
 
 
-def poll(rules: BatchRules, at: Moment) -> list[Instruction]:
-    rules.step(Polled(Offset(clock=at.clock_ms)), at)
-    rules.step(Committed(), at)
-    return rules.step(Looked(), at)
+def poll(rules: BatchRules, at: events.Moment) -> list[events.Instruction]:
+    rules.step(events.Polled(Offset(clock=at.clock_ms)), at)
+    rules.step(events.Committed(), at)
+    return rules.step(events.Looked(), at)
 
 
 def test_an_idle_poll_wakes_when_a_tick_or_a_timeout_is_due() -> None:
-    at = Moment(0.0, 12_300)
+    at = events.Moment(0.0, 12_300)
     rules = rules_of(ticks=(12_350,))
-    assert poll(rules, at) == [WaitForNews(0.05)]
+    assert poll(rules, at) == [events.WaitForNews(0.05)]
     rules = rules_of(timeout_ms=12_350)
-    assert poll(rules, at) == [WaitForNews(0.2)], "nothing is pending"
+    assert poll(rules, at) == [events.WaitForNews(0.2)], "nothing is pending"
     rules.step(progress(3, Mark(), False, 0, pending=1), at)
-    assert rules.step(Looked(), at) == [WaitForNews(0.05)]
+    assert rules.step(events.Looked(), at) == [events.WaitForNews(0.05)]
 
 
 def test_polls_without_news_take_longer_each_and_are_short_again_after_news() -> None:
     rules, secs, waits = rules_of(), 0.0, []
     for _ in range(5):
-        (wait,) = poll(rules, Moment(secs, 0))
-        assert isinstance(wait, WaitForNews)
+        (wait,) = poll(rules, events.Moment(secs, 0))
+        assert isinstance(wait, events.WaitForNews)
         waits.append(round(wait.secs, 3))
         secs += wait.secs
-        assert rules.step(Looked(), Moment(secs, 0)) == [NothingNew(Offset())]
+        assert rules.step(events.Looked(), events.Moment(secs, 0)) == [events.NothingNew(Offset())]
     assert waits == [0.2, 0.4, 0.8, 1.6, 1.6]
 
 
 def test_another_drivers_plan_is_refused() -> None:
-    (refuse,) = rules_of().step(Polled(Offset({3: 10})), AT)
-    assert isinstance(refuse, Refuse)
+    (refuse,) = rules_of().step(events.Polled(Offset({3: 10})), AT)
+    assert isinstance(refuse, events.Refuse)
     assert "another one runs on this checkpoint" in refuse.reason
 
 
@@ -430,10 +402,10 @@ def test_a_log_that_can_not_be_read_is_refused_at_the_start_and_ends_the_topolog
     rules = rules_of()
     if again:
         open_task(rules)
-        rules.step(HostGone((3,), 1.0), AT)
+        rules.step(events.HostGone((3,), 1.0), AT)
     (read,) = rules.step(Ready(3, Mark(5)), AT)
-    assert isinstance(read, ReadLog)
-    assert rules.step(LogUnreadable(read, "torn"), AT) == ([GiveUp("torn")] if again else [])
+    assert isinstance(read, events.ReadLog)
+    assert rules.step(events.LogUnreadable(read, "torn"), AT) == ([events.GiveUp("torn")] if again else [])
     assert rules.refusal == "torn"
 
 
@@ -442,26 +414,28 @@ def test_a_spout_that_refuses_the_checkpoint_is_no_failure_before_it_was_open(ag
     rules, failed = rules_of(), Failed(3, "spout", "no", "trace", refused=True)
     if again:
         open_task(rules)
-    assert rules.step(failed, AT) == ([GiveUp(failed.failure)] if again else [])
+    assert rules.step(failed, AT) == ([events.GiveUp(failed.failure)] if again else [])
     assert rules.refusal == (None if again else "no")
 
 
 def test_a_host_that_dies_before_all_its_spouts_are_open_is_not_started_again() -> None:
-    assert rules_of().step(HostGone((3,), 1e4), AT) == [GiveUpHost(0)]
+    assert rules_of().step(events.HostGone((3,), 1e4), AT) == [events.GiveUpHost(0)]
 
 
 def test_a_micro_batch_waits_a_moment_for_the_spouts_that_have_not_answered_and_no_longer() -> None:
     rules = rules_of(tasks=(3, 4))
-    assert poll(rules, AT) == [WaitForNews(PACE.poll_secs)]
+    assert poll(rules, AT) == [events.WaitForNews(PACE.poll_secs)]
     cut(rules, 10, 5)
-    assert rules.step(Looked(), AT) == [WaitForNews(PACE.answer_secs)], "task 4 may have something"
+    assert rules.step(events.Looked(), AT) == [events.WaitForNews(PACE.answer_secs)], "task 4 may have something"
     rules.step(Idle(4, active=True), AT)
-    assert rules.step(Looked(), AT) == [Plan(Offset({3: 10}, epochs={3: Mark().epoch}))]
+    assert rules.step(events.Looked(), AT) == [events.Plan(Offset({3: 10}, epochs={3: Mark().epoch}))]
     rules = rules_of(tasks=(3, 4))
     poll(rules, AT)
     cut(rules, 10, 5)
-    rules.step(Looked(), AT)
-    assert isinstance(rules.step(Looked(), Moment(PACE.answer_secs, 0))[0], Plan), "task 4 may be busy for long"
+    rules.step(events.Looked(), AT)
+    assert isinstance(rules.step(events.Looked(), events.Moment(PACE.answer_secs, 0))[0], events.Plan), (
+        "task 4 may be busy for long"
+    )
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -469,16 +443,16 @@ def test_the_interval_passes_between_two_micro_batches_unless_the_next_one_is_fu
     rules = rules_of(interval=1.0)
     poll(rules, AT)
     cut(rules, 10, 5)
-    (first,) = rules.step(Looked(), AT)
-    assert isinstance(first, Plan), "nothing was planned before"
-    rules.step(Polled(first.end), AT)
-    rules.step(Committed(), AT)
+    (first,) = rules.step(events.Looked(), AT)
+    assert isinstance(first, events.Plan), "nothing was planned before"
+    rules.step(events.Polled(first.end), AT)
+    rules.step(events.Committed(), AT)
     cut(rules, 20, 999)
-    assert rules.step(Looked(), Moment(0.25, 0)) == [WaitForNews(0.75)]
+    assert rules.step(events.Looked(), events.Moment(0.25, 0)) == [events.WaitForNews(0.75)]
     if full:
         cut(rules, 30, 1)
-    (second,) = rules.step(Looked(), Moment(0.5 if full else 1.0, 0))
-    assert isinstance(second, Plan)
+    (second,) = rules.step(events.Looked(), events.Moment(0.5 if full else 1.0, 0))
+    assert isinstance(second, events.Plan)
 
 
 @pytest.mark.parametrize("active", [False, True])
@@ -487,11 +461,11 @@ def test_only_active_spouts_that_are_exhausted_complete_a_topology(active: bool)
     open_task(rules)
     poll(rules, AT)
     rules.step(progress(3, Mark(), False, 0, exhausted=True), AT)
-    assert Complete() not in rules.step(Looked(), AT), "it may have something to cut"
+    assert events.Complete() not in rules.step(events.Looked(), AT), "it may have something to cut"
     rules.step(Idle(3, active=active), AT)
-    assert (Complete() in rules.step(Looked(), AT)) == active
+    assert (events.Complete() in rules.step(events.Looked(), AT)) == active
     rules.step(progress(3, Mark(), False, 0, pending=1, exhausted=True), AT)
-    assert Complete() not in rules.step(Looked(), AT), "a message may fail yet, and be emitted again"
+    assert events.Complete() not in rules.step(events.Looked(), AT), "a message may fail yet, and be emitted again"
 
 
 def test_the_last_checkpoint_of_a_finite_topology_in_real_time_waits_for_no_interval() -> None:
@@ -499,27 +473,27 @@ def test_the_last_checkpoint_of_a_finite_topology_in_real_time_waits_for_no_inte
     open_task(rules)
     poll(rules, AT)
     cut(rules, 10, 5)
-    (first,) = rules.step(Looked(), AT)
-    assert isinstance(first, Plan)
-    rules.step(WentLive(on=True), AT)
-    rules.step(Polled(first.end), AT)
-    rules.step(Committed(), AT)
+    (first,) = rules.step(events.Looked(), AT)
+    assert isinstance(first, events.Plan)
+    rules.step(events.WentLive(on=True), AT)
+    rules.step(events.Polled(first.end), AT)
+    rules.step(events.Committed(), AT)
     cut(rules, 20, 5)
-    now = Moment(1.0, 0)
+    now = events.Moment(1.0, 0)
     rules.step(progress(3, Mark(20), False, 0, pending=5), now)
-    (waits,) = rules.step(Looked(), now)
-    assert isinstance(waits, WaitForNews), "more may come"
+    (waits,) = rules.step(events.Looked(), now)
+    assert isinstance(waits, events.WaitForNews), "more may come"
     rules.step(progress(3, Mark(20), False, 0, pending=1, exhausted=True), now)
-    (waits,) = rules.step(Looked(), now)
-    assert isinstance(waits, WaitForNews), "it is not done"
+    (waits,) = rules.step(events.Looked(), now)
+    assert isinstance(waits, events.WaitForNews), "it is not done"
     rules.step(progress(3, Mark(20), False, 0, exhausted=True), now)
-    assert rules.step(Looked(), now) == [AskBarrier(first.end, {3: Mark(20)})]
+    assert rules.step(events.Looked(), now) == [events.AskBarrier(first.end, {3: Mark(20)})]
     end = Offset({3: 20}, epochs={3: Mark().epoch})
-    assert rules.step(WasCut(end), now) == [Plan(end)]
-    rules.step(Polled(end), now)
-    rules.step(Committed(), now)
+    assert rules.step(events.WasCut(end), now) == [events.Plan(end)]
+    rules.step(events.Polled(end), now)
+    rules.step(events.Committed(), now)
     rules.step(Idle(3, active=True), now)
-    assert Complete() in rules.step(Looked(), now)
+    assert events.Complete() in rules.step(events.Looked(), now)
 
 
 def test_a_topology_whose_micro_batches_are_slower_than_its_ticks_is_complete_at_some_time() -> None:
@@ -528,10 +502,10 @@ def test_a_topology_whose_micro_batches_are_slower_than_its_ticks_is_complete_at
     poll(rules, AT)
     rules.step(progress(3, Mark(), False, 0, exhausted=True), AT)
     rules.step(Idle(3, active=True), AT)
-    assert rules.step(Looked(), Moment(10.0, 10_000))[0] == Complete()
-    poll(rules, Moment(10.0, 10_000))
+    assert rules.step(events.Looked(), events.Moment(10.0, 10_000))[0] == events.Complete()
+    poll(rules, events.Moment(10.0, 10_000))
     cut(rules, 10, 1)
-    assert Complete() not in rules.step(Looked(), Moment(10.0, 10_000)), "a tuple is left"
+    assert events.Complete() not in rules.step(events.Looked(), events.Moment(10.0, 10_000)), "a tuple is left"
 
 
 def test_spouts_without_tuples_take_nothing_of_a_micro_batch() -> None:
@@ -539,8 +513,8 @@ def test_spouts_without_tuples_take_nothing_of_a_micro_batch() -> None:
     poll(rules, AT)
     for end, tuples in [(10, 600), (20, 400), (30, 1)]:
         cut(rules, end, tuples)
-    (plan,) = rules.step(Looked(), AT)
-    assert isinstance(plan, Plan)
+    (plan,) = rules.step(events.Looked(), AT)
+    assert isinstance(plan, events.Plan)
     assert plan.end.logs == {3: 20}, "all 1000 tuples of a micro-batch are task 3's"
 
 
@@ -549,19 +523,23 @@ def test_a_topology_goes_on_from_what_was_planned() -> None:
     planned = Offset({3: 100}, clock=40, carried=6, epochs={3: epoch})
     rules = rules_of(planned=planned)
     assert (rules.head(3), rules.consumed(3)) == (Mark(100, epoch), 100)
-    assert rules.step(Ready(3, Mark(150, epoch)), AT) == [ReadLog(3, 100, Mark(150, epoch), remind=None)]
-    rules.step(LogRead(3, Mark(150, epoch), ((Mark(150, epoch), 0),)), AT)
+    assert rules.step(Ready(3, Mark(150, epoch)), AT) == [events.ReadLog(3, 100, Mark(150, epoch), remind=None)]
+    rules.step(events.LogRead(3, Mark(150, epoch), ((Mark(150, epoch), 0),)), AT)
     rules.step(progress(3, Mark(150, epoch), False, 0, exhausted=True), AT)
-    assert rules.step(Polled(planned), AT) == [TellOutcomes()]
-    assert rules.step(Committed(), AT) == [Tell(Consumed(3, 100), 3), DropCarried(6), Tell(Want(1000))]
+    assert rules.step(events.Polled(planned), AT) == [events.TellOutcomes()]
+    assert rules.step(events.Committed(), AT) == [
+        events.Tell(Consumed(3, 100), 3),
+        events.DropCarried(6),
+        events.Tell(Want(1000)),
+    ]
     rules.step(Idle(3, active=True), AT)
-    assert rules.step(Looked(), AT)[0] == Complete(), "all tuples of the log were planned"
+    assert rules.step(events.Looked(), AT)[0] == events.Complete(), "all tuples of the log were planned"
     cut(rules, 200, 4)
-    (plan,) = rules.step(Looked(), AT)
-    assert plan == Plan(Offset({3: 200}, clock=40, carried=6, epochs={3: Mark().epoch}))
+    (plan,) = rules.step(events.Looked(), AT)
+    assert plan == events.Plan(Offset({3: 200}, clock=40, carried=6, epochs={3: Mark().epoch}))
     # The host dies: what was committed before it, it is reminded of; what is planned, it isn't.
-    rules.step(HostGone((3,), 1e4), AT)
-    assert rules.step(Ready(3, Mark(200)), AT) == [ReadLog(3, 200, Mark(200), remind=100)]
+    rules.step(events.HostGone((3,), 1e4), AT)
+    assert rules.step(Ready(3, Mark(200)), AT) == [events.ReadLog(3, 200, Mark(200), remind=100)]
 
 
 def test_what_was_planned_at_the_start_is_not_committed_before_spark_asks() -> None:
@@ -570,16 +548,16 @@ def test_what_was_planned_at_the_start_is_not_committed_before_spark_asks() -> N
     for _ in range(2):
         # What Spark has planned may run again: the log must keep it, also for a host that is started again.
         (read,) = rules.step(Ready(3, Mark(100)), AT)
-        rules.step(LogRead(3, Mark(100), ()), AT)
+        rules.step(events.LogRead(3, Mark(100), ()), AT)
         rules.step(Idle(3, active=False), AT)
         assert not rules.is_drained(), "what was planned may still run"
-        rules.step(HostGone((3,), 1e4), AT)
-    assert read == ReadLog(3, 100, Mark(100), remind=0)
+        rules.step(events.HostGone((3,), 1e4), AT)
+    assert read == events.ReadLog(3, 100, Mark(100), remind=0)
     rules.step(Ready(3, Mark(100)), AT)
-    rules.step(LogRead(3, Mark(100), ()), AT)
+    rules.step(events.LogRead(3, Mark(100), ()), AT)
     rules.step(Idle(3, active=False), AT)
-    rules.step(Polled(planned), AT)
-    rules.step(Committed(), AT)
+    rules.step(events.Polled(planned), AT)
+    rules.step(events.Committed(), AT)
     assert rules.is_drained()
 
 
@@ -591,10 +569,10 @@ def test_what_a_host_said_before_it_died_completes_no_topology(said_first: str) 
     idle, exhausted = Idle(3, active=True), progress(3, Mark(), False, 0, exhausted=True)
     rules.step(exhausted, AT)
     rules.step(idle, AT)
-    rules.step(HostGone((3,), 1e4), AT)
-    assert Complete() not in rules.step(Looked(), AT)
+    rules.step(events.HostGone((3,), 1e4), AT)
+    assert events.Complete() not in rules.step(events.Looked(), AT)
     open_task(rules)
     rules.step(idle if said_first == "idle" else exhausted, AT)
-    assert Complete() not in rules.step(Looked(), AT), "its snapshot may be older, and it emits again"
+    assert events.Complete() not in rules.step(events.Looked(), AT), "its snapshot may be older, and it emits again"
     rules.step(exhausted if said_first == "idle" else idle, AT)
-    assert Complete() in rules.step(Looked(), AT)
+    assert events.Complete() in rules.step(events.Looked(), AT)

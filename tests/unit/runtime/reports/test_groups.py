@@ -17,9 +17,8 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.reports.groups import Groups
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
-from storm_on_spark.runtime.reports.report import Failure, Reported
+from storm_on_spark.runtime.reports.report import Failure, Reported, SpoutStats
 from storm_on_spark.runtime.spouts.messages import Progress
-from storm_on_spark.runtime.spouts.spout_task import SpoutStats
 from storm_on_spark.testing import ListSpout
 
 

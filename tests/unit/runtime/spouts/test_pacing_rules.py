@@ -11,20 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from lengths import examples
 
-from storm_on_spark.runtime.spouts.pacing import (
-    Burst,
-    Committed,
-    MakeCut,
-    Pace,
-    PacingRules,
-    Report,
-    RestRules,
-    SayIdle,
-    Turn,
-    TurnEnded,
-    Wanted,
-    WasCut,
-)
+from storm_on_spark.runtime.spouts import pacing
 
 
 class Load(NamedTuple):
@@ -36,7 +23,7 @@ class Load(NamedTuple):
     log_end: int
 
 
-PACE = Pace(cut_bytes=4_000, guessed_tuple_bytes=100)
+PACE = pacing.Pace(cut_bytes=4_000, guessed_tuple_bytes=100)
 CUT_TUPLES = 40
 
 
@@ -70,7 +57,7 @@ class PacedTask(RuleBasedStateMachine):
         self.dirty_at: float | None = None
         self.cut_at, self.cut_secs = self.now, 0.0
         self.reported_at = 0.0
-        self.rules = PacingRules(
+        self.rules = pacing.PacingRules(
             max_pending, log_bytes, share, CUT_TUPLES, self.cuts, consumed=0, now=self.now, pace=PACE
         )
 
@@ -97,12 +84,14 @@ class PacedTask(RuleBasedStateMachine):
     def turn(self, there: int, width: int, call_secs: float, tracked: bool, cut_secs: float) -> None:
         """The thread comes to the task, whose spout has `there` tuples."""
         emitted, going_on = 0, False
-        bursts = self.rules.step(Turn(self.active), self.now)
+        bursts = self.rules.step(pacing.Turn(self.active), self.now)
         assert len(bursts) == (1 if self.active else 0), "an inactive spout is never called"
         began = self.now
         for burst in bursts:
             full = min(self.share, CUT_TUPLES, max(1, int(PACE.cut_bytes / self.tuple_bytes)))
-            assert burst == Burst(PACE.burst_calls, full, PACE.burst_secs), "by what is wanted and by the last cut"
+            assert burst == pacing.Burst(PACE.burst_calls, full, PACE.burst_secs), (
+                "by what is wanted and by the last cut"
+            )
             reach: float = self.fresh
             while True:
                 if emitted == burst.calls or (emitted and (self.fresh >= burst.fresh or self.now > began + burst.secs)):
@@ -132,13 +121,15 @@ class PacedTask(RuleBasedStateMachine):
         load = self.load()
         if load.dirty and self.dirty_at is None:
             self.dirty_at = self.now
-        done = self.rules.step(TurnEnded(load, self.active, going_on), self.now)
+        done = self.rules.step(pacing.TurnEnded(load, self.active, going_on), self.now)
         kinds = [type(instruction) for instruction in done]
-        assert kinds == [kind for kind in (MakeCut, SayIdle, Report) if kind in kinds], "once each, in this order"
+        assert kinds == [kind for kind in (pacing.MakeCut, pacing.SayIdle, pacing.Report) if kind in kinds], (
+            "once each, in this order"
+        )
         waited = 0.0 if self.dirty_at is None else self.now - self.dirty_at
         rested = self.now - self.cut_at >= PACE.cut_share * self.cut_secs
         gathered = self.wanted_at is not None and self.now - self.wanted_at >= PACE.gather_secs
-        if MakeCut in kinds:
+        if pacing.MakeCut in kinds:
             assert load.dirty, "a cut says something new"
             full = load.fresh >= min(self.share, CUT_TUPLES, PACE.cut_bytes // self.widest)
             assert full or (self.wanted_at is not None and load.fresh) or (waited >= PACE.cut_secs and rested)
@@ -147,17 +138,17 @@ class PacedTask(RuleBasedStateMachine):
             assert load.fresh < self.share
             assert not (self.wanted_at is not None and load.fresh and (gathered or not going_on)), "a wish is fulfilled"
             assert not (waited >= PACE.cut_secs and rested and (self.wanted_at is None or not going_on)), "in time"
-        if SayIdle in kinds:
+        if pacing.SayIdle in kinds:
             assert self.asked_at is not None, "nobody is answered who did not ask, and nobody twice"
             assert not load.fresh, "a spout with tuples is not idle"
         if self.asked_at is not None and not load.fresh:
-            assert SayIdle in kinds, "one that has nothing says so at once"
-        assert (Report in kinds) == (self.now - self.reported_at > PACE.report_secs)
-        if Report in kinds:
+            assert pacing.SayIdle in kinds, "one that has nothing says so at once"
+        assert (pacing.Report in kinds) == (self.now - self.reported_at > PACE.report_secs)
+        if pacing.Report in kinds:
             self.reported_at = self.now
-        if MakeCut in kinds:
+        if pacing.MakeCut in kinds:
             self.cut(width, cut_secs)
-        if SayIdle in kinds:
+        if pacing.SayIdle in kinds:
             self.asked_at = None
 
     def cut(self, width: int, secs: float) -> None:
@@ -170,14 +161,14 @@ class PacedTask(RuleBasedStateMachine):
         self.cuts.append((self.end, tuples))
         self.fresh, self.settled, self.dirty_at = 0, False, None
         self.now += secs
-        assert self.rules.step(WasCut(self.end, tuples, size, secs), self.now) == ()
+        assert self.rules.step(pacing.WasCut(self.end, tuples, size, secs), self.now) == ()
         self.cut_at, self.cut_secs = self.now, secs
         if tuples:
             self.asked_at = self.wanted_at = None
 
     @rule(share=st.none() | st.integers(1, 50))
     def want(self, share: int | None) -> None:
-        assert self.rules.step(Wanted(share), self.now) == ()
+        assert self.rules.step(pacing.Wanted(share), self.now) == ()
         self.share = share or self.share
         self.shares.append(self.share)
         self.asked_at = self.wanted_at = self.now
@@ -187,7 +178,7 @@ class PacedTask(RuleBasedStateMachine):
     def commit(self, data: st.DataObject) -> None:
         for _ in range(data.draw(st.integers(1, len(self.cuts)))):
             self.consumed = self.cuts.popleft()[0]
-        assert self.rules.step(Committed(self.consumed), self.now) == ()
+        assert self.rules.step(pacing.Committed(self.consumed), self.now) == ()
         assert self.rules.committed == self.consumed
 
     @precondition(lambda self: self.pending)
@@ -226,7 +217,7 @@ class PacedTask(RuleBasedStateMachine):
             if self.settled or self.fresh:
                 self.end_turn(False, 10, 0.0)
             assert self.asked_at is None
-            self.rules.step(Committed(self.end), self.now)
+            self.rules.step(pacing.Committed(self.end), self.now)
             self.pending = 0
             assert not self.rules.blocked(self.load())
 
@@ -237,13 +228,13 @@ TestPacedTask.settings = settings(max_examples=examples(100), stateful_step_coun
 
 @pytest.mark.parametrize(("active", "going_on"), [(True, True), (True, False), (False, False)])
 def test_a_burst_reads_what_fills_a_cut_once(active: bool, going_on: bool) -> None:
-    rules = PacingRules(None, 1 << 20, 7, 1000, (), consumed=0, now=0.0)
-    bursts = rules.step(Turn(active), 1.0)
-    assert bursts == ((Burst(64, 7, 0.002),) if active else ())
+    rules = pacing.PacingRules(None, 1 << 20, 7, 1000, (), consumed=0, now=0.0)
+    bursts = rules.step(pacing.Turn(active), 1.0)
+    assert bursts == ((pacing.Burst(64, 7, 0.002),) if active else ())
 
 
 def test_waits_of_an_idle_spout_grow_to_twenty_milliseconds_within_two_seconds() -> None:
-    rules = RestRules()
+    rules = pacing.RestRules()
     waits = [rules.after(emitted=False, news=False, held=False) for _ in range(400)]
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == (0.001, 0.02)
@@ -257,45 +248,47 @@ def test_waits_of_an_idle_spout_grow_to_twenty_milliseconds_within_two_seconds()
 def test_what_a_host_is_reminded_of_takes_nothing_back() -> None:
     # A host that is started again is told what was committed when its spout had opened: by then more may be, and it may
     # have heard of that. Its setup says what was planned.
-    rules = PacingRules(None, 1000, 100, 1000, [(900, 5), (1000, 5)], consumed=900, now=0.0)
+    rules = pacing.PacingRules(None, 1000, 100, 1000, [(900, 5), (1000, 5)], consumed=900, now=0.0)
     load = Load(fresh=0, dirty=False, pending=10, log_end=1000)
     assert not rules.blocked(load)
-    rules.step(Committed(0), 1.0)
+    rules.step(pacing.Committed(0), 1.0)
     assert not rules.blocked(load)
-    rules.step(Committed(900), 1.0)
-    rules.step(Committed(500), 1.0)
+    rules.step(pacing.Committed(900), 1.0)
+    rules.step(pacing.Committed(500), 1.0)
     assert rules.committed == 900
 
 
 @given(st.integers(1, 1000))
 def test_the_tuples_of_two_micro_batches_may_wait(share: int) -> None:
-    rules = PacingRules(None, 1 << 40, share, 1 << 20, (), consumed=0, now=0.0)
+    rules = pacing.PacingRules(None, 1 << 40, share, 1 << 20, (), consumed=0, now=0.0)
     assert not rules.blocked(Load(2 * share - 1, True, 0, 0))
     assert rules.blocked(Load(2 * share, True, 0, 0))
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000))
 def test_a_burst_ends_at_the_tuples_that_the_coordinator_wants(share: int, wanted: int) -> None:
-    rules = PacingRules(None, 1 << 40, share, 1 << 20, (), consumed=0, now=0.0, pace=Pace(guessed_tuple_bytes=1))
+    rules = pacing.PacingRules(
+        None, 1 << 40, share, 1 << 20, (), consumed=0, now=0.0, pace=pacing.Pace(guessed_tuple_bytes=1)
+    )
     assert fresh_of(rules) == share
-    rules.step(Wanted(wanted), 1.0)
+    rules.step(pacing.Wanted(wanted), 1.0)
     assert fresh_of(rules) == wanted
-    rules.step(Wanted(None), 2.0)
+    rules.step(pacing.Wanted(None), 2.0)
     assert fresh_of(rules) == wanted
 
 
 @given(st.integers(1, 1000), st.integers(1, 1 << 20))
 def test_a_burst_ends_at_the_bytes_of_a_cut_by_the_size_of_the_tuples_in_the_last_one(tuples: int, size: int) -> None:
-    pace = Pace(cut_bytes=1 << 16, guessed_tuple_bytes=1 << 10)
-    rules = PacingRules(None, 1 << 40, 1 << 30, 1 << 20, (), consumed=0, now=0.0, pace=pace)
+    pace = pacing.Pace(cut_bytes=1 << 16, guessed_tuple_bytes=1 << 10)
+    rules = pacing.PacingRules(None, 1 << 40, 1 << 30, 1 << 20, (), consumed=0, now=0.0, pace=pace)
     assert fresh_of(rules) == 64
-    rules.step(WasCut(size, tuples, tuples * size, 0.0), 1.0)
+    rules.step(pacing.WasCut(size, tuples, tuples * size, 0.0), 1.0)
     assert fresh_of(rules) == max(1, (1 << 16) // size)
 
 
-def fresh_of(rules: PacingRules) -> int:
-    (burst,) = rules.step(Turn(active=True), 1.0)
-    assert isinstance(burst, Burst)
+def fresh_of(rules: pacing.PacingRules) -> int:
+    (burst,) = rules.step(pacing.Turn(active=True), 1.0)
+    assert isinstance(burst, pacing.Burst)
     return burst.fresh
 
 
@@ -303,28 +296,28 @@ def fresh_of(rules: PacingRules) -> int:
 def test_what_spark_has_committed_makes_room_in_the_log(log_bytes: int, committed: int) -> None:
     end = log_bytes + committed
     # The second cut waits for a micro-batch, so that the limit of bytes holds.
-    rules = PacingRules(None, log_bytes, 100, 1000, [(committed, 1), (end, 1)], consumed=0, now=0.0)
+    rules = pacing.PacingRules(None, log_bytes, 100, 1000, [(committed, 1), (end, 1)], consumed=0, now=0.0)
     assert rules.blocked(Load(0, False, 0, end))
-    rules.step(Committed(committed), 1.0)
+    rules.step(pacing.Committed(committed), 1.0)
     assert rules.blocked(Load(0, False, 0, end)), "the log is as full as it may be"
     assert not rules.blocked(Load(0, False, 0, end - 1))
 
 
 def test_instructions_of_different_types_are_different() -> None:
-    assert MakeCut() == MakeCut()
-    assert len({MakeCut(), SayIdle(), Report()}) == 3
-    assert MakeCut() not in (Report(), SayIdle(), ())
+    assert pacing.MakeCut() == pacing.MakeCut()
+    assert len({pacing.MakeCut(), pacing.SayIdle(), pacing.Report()}) == 3
+    assert pacing.MakeCut() not in (pacing.Report(), pacing.SayIdle(), ())
 
 
 @given(st.floats(0.01, 10.0))
 def test_after_a_slow_cut_the_next_one_that_nobody_asked_for_waits(secs: float) -> None:
-    rules = PacingRules(None, 1 << 40, 100, 1 << 20, (), consumed=0, now=0.0)
-    rules.step(WasCut(8, 1, 8, secs), 1.0)
-    ended = TurnEnded(Load(1, True, 0, 8), active=True)
+    rules = pacing.PacingRules(None, 1 << 40, 100, 1 << 20, (), consumed=0, now=0.0)
+    rules.step(pacing.WasCut(8, 1, 8, secs), 1.0)
+    ended = pacing.TurnEnded(Load(1, True, 0, 8), active=True)
 
     def cuts(now: float) -> bool:
-        return MakeCut() in rules.step(ended, now)
+        return pacing.MakeCut() in rules.step(ended, now)
 
     assert not cuts(1.0)
     assert not cuts(1.0 + 9.9 * secs)
-    assert cuts(1.0 + max(10.1 * secs, Pace.cut_secs + 0.01))
+    assert cuts(1.0 + max(10.1 * secs, pacing.Pace.cut_secs + 0.01))
