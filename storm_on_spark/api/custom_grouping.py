@@ -65,6 +65,8 @@ class CustomGrouping(Grouping):
 
     grouping: CustomStreamGrouping
 
+    words = "to those of {tasks} that {chooser}.choose_tasks names"
+
     def __post_init__(self) -> None:
         given = self.grouping
         if isinstance(given, type) and issubclass(given, CustomStreamGrouping):

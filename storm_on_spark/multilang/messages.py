@@ -8,29 +8,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from storm_on_spark.api.config import effective_conf
-from storm_on_spark.api.streams.grouping import (
-    AllGrouping,
-    DirectGrouping,
-    FieldsGrouping,
-    GlobalGrouping,
-    Grouping,
-    LocalOrShuffleGrouping,
-    NoneGrouping,
-    ShuffleGrouping,
-)
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.multilang.errors import ShellError
 
 HEARTBEAT_STREAM: Final = "__heartbeat"
 
 _LEVELS: Final = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging.ERROR}
-_TYPES: Final[tuple[tuple[type[Grouping], str], ...]] = (
-    (ShuffleGrouping, "SHUFFLE"),
-    (AllGrouping, "ALL"),
-    (NoneGrouping, "NONE"),
-    (DirectGrouping, "DIRECT"),
-    (LocalOrShuffleGrouping, "LOCAL_OR_SHUFFLE"),
-)
 
 
 def setup_message(conf: Mapping[str, Any], context: TopologyContext, pid_dir: str) -> dict[str, Any]:
@@ -40,7 +23,7 @@ def setup_message(conf: Mapping[str, Any], context: TopologyContext, pid_dir: st
     by_source: dict[str, dict[str, Any]] = {}
     fields_by_source: dict[str, dict[str, Any]] = {}
     for source, grouping in sources.items():
-        by_source.setdefault(source.component, {})[source.stream] = grouping_of(grouping)
+        by_source.setdefault(source.component, {})[source.stream] = grouping.to_storm()
         fields_by_source.setdefault(source.component, {})[source.stream] = list(fields[source])
     streams = context.this_streams()
     return {
@@ -53,30 +36,13 @@ def setup_message(conf: Mapping[str, Any], context: TopologyContext, pid_dir: st
             "streams": streams,
             "stream->outputfields": {stream: list(context.this_output_fields(stream)) for stream in streams},
             "stream->target->grouping": {
-                stream: {target: grouping_of(grouping) for target, grouping in targets.items()}
+                stream: {target: grouping.to_storm() for target, grouping in targets.items()}
                 for stream, targets in context.this_targets().items()
             },
             "source->stream->grouping": by_source,
             "source->stream->fields": fields_by_source,
         },
     }
-
-
-def grouping_of(grouping: Grouping) -> dict[str, Any]:
-    """Returns a grouping as Storm names it; Storm's global grouping is one by no fields.
-
-    Example:
-        >>> grouping_of(FieldsGrouping(("word",))), grouping_of(GlobalGrouping())
-        ({'type': 'FIELDS', 'fields': ['word']}, {'type': 'FIELDS', 'fields': []})
-    """
-    if isinstance(grouping, FieldsGrouping):
-        return {"type": "FIELDS", "fields": list(grouping.fields)}
-    if isinstance(grouping, GlobalGrouping):
-        return {"type": "FIELDS", "fields": []}
-    for kind, name in _TYPES:
-        if isinstance(grouping, kind):
-            return {"type": name}
-    return {"type": "CUSTOM_SERIALIZED"}
 
 
 def command_of(message: object) -> tuple[str, dict[str, Any]]:

@@ -11,16 +11,7 @@ from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields
-from storm_on_spark.api.streams.grouping import (
-    AllGrouping,
-    DirectGrouping,
-    FieldsGrouping,
-    GlobalGrouping,
-    Grouping,
-    LocalOrShuffleGrouping,
-    NoneGrouping,
-    ShuffleGrouping,
-)
+from storm_on_spark.api.streams.grouping import GROUPINGS, FieldsGrouping, GlobalGrouping, Grouping
 from storm_on_spark.api.streams.stream import GlobalStreamId, StreamSpec
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.multilang import ShellBolt, ShellSpout
@@ -31,11 +22,9 @@ from storm_on_spark.streamparse.kinds import pystorm_class
 _Shell = TypeVar("_Shell", ShellBolt, ShellSpout)
 
 SIMPLE_GROUPINGS: dict[str, type[Grouping]] = {
-    "shuffle": ShuffleGrouping,
-    "all": AllGrouping,
-    "none": NoneGrouping,
-    "direct": DirectGrouping,
-    "local_or_shuffle": LocalOrShuffleGrouping,
+    kind.storm_type.lower(): kind
+    for kind in GROUPINGS
+    if kind.storm_type not in (FieldsGrouping.storm_type, Grouping.storm_type)
 }
 """Groupings without arguments, by the names that Thrift gives them."""
 

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from storm_on_spark.api.custom_grouping import CustomGrouping
-from storm_on_spark.api.streams.grouping import (
-    AllGrouping,
-    DirectGrouping,
-    FieldsGrouping,
-    GlobalGrouping,
-    Grouping,
-    LocalOrShuffleGrouping,
-    NoneGrouping,
-    PartialKeyGrouping,
-    ShuffleGrouping,
-)
+from storm_on_spark.api.streams.grouping import KeyedGrouping
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.plan.live import processes_of
@@ -30,19 +20,6 @@ KINDS = {
     ComponentKind.BASIC_BOLT: "basic bolt",
     ComponentKind.BATCH_BOLT: "batch bolt",
 }
-
-_SHARED_OUT: dict[type[Grouping], str] = {
-    ShuffleGrouping: "evenly over {tasks}",
-    NoneGrouping: "evenly over {tasks}",
-    LocalOrShuffleGrouping: "evenly over {tasks}",
-    FieldsGrouping: "hash of {fields} over {tasks}",
-    PartialKeyGrouping: "the less used of two tasks for each {fields}, out of {tasks}",
-    AllGrouping: "a copy to each of {tasks}",
-    GlobalGrouping: "all to {first}",
-    DirectGrouping: "to the one of {tasks} that emit_direct names",
-    CustomGrouping: "to those of {tasks} that {chooser}.choose_tasks names",
-}
-"""How each grouping distributes tuples over the tasks of the consumer."""
 
 
 def listed(names: Iterable[object]) -> str:
@@ -88,11 +65,10 @@ def shared_out(edge: Edge, plan: PlacedPlan) -> str:
     """Returns to which tasks the tuples of an edge go, e.g. `hash of word over tasks 2, 3`."""
     tasks = plan.components[edge.target].tasks
     grouping = edge.grouping
-    template = next(text for kind, text in _SHARED_OUT.items() if isinstance(grouping, kind))
-    return template.format(
+    return grouping.words.format(
         tasks=of_tasks(tasks),
         first=of_tasks(tasks[:1]),
-        fields=listed(grouping.fields) if isinstance(grouping, (FieldsGrouping, PartialKeyGrouping)) else "",
+        fields=listed(grouping.fields) if isinstance(grouping, KeyedGrouping) else "",
         chooser=type(grouping.grouping).__qualname__ if isinstance(grouping, CustomGrouping) else "",
     )
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from storm_on_spark.api.streams.grouping import LocalOrShuffleGrouping, NoneGrouping, ShuffleGrouping
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.plan.passes.graph import topological_order
-
-ANY_TASK_WILL_DO = (ShuffleGrouping, LocalOrShuffleGrouping, NoneGrouping)
-"""The groupings for which any task may receive a tuple, so that a task of the same partition will do."""
 
 
 def fuse(graph: LogicalGraph) -> LogicalGraph:
@@ -32,7 +28,7 @@ def fuse(graph: LogicalGraph) -> LogicalGraph:
         if (
             graph.verdicts[component].stateless
             and len(feeding) == 1
-            and all(isinstance(edge.grouping, ANY_TASK_WILL_DO) for edge in inputs)
+            and all(edge.grouping.any_task for edge in inputs)
             and not any(edge.kind is EdgeKind.CARRIED for edge in inputs)
         ):
             fused.add(component)

@@ -9,17 +9,7 @@ from storm_on_spark.api.building.checks import label
 from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
-from storm_on_spark.api.streams.grouping import (
-    AllGrouping,
-    DirectGrouping,
-    FieldsGrouping,
-    GlobalGrouping,
-    Grouping,
-    LocalOrShuffleGrouping,
-    NoneGrouping,
-    PartialKeyGrouping,
-    ShuffleGrouping,
-)
+from storm_on_spark.api.streams.grouping import GROUPINGS, DirectGrouping, Grouping, KeyedGrouping
 from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
 from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
@@ -27,18 +17,7 @@ from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.passes.graph import distances, find_cycle, successors
 from storm_on_spark.plan.settings import LiveSettings
 
-_GROUPINGS = (
-    ShuffleGrouping,
-    FieldsGrouping,
-    AllGrouping,
-    GlobalGrouping,
-    NoneGrouping,
-    LocalOrShuffleGrouping,
-    PartialKeyGrouping,
-    DirectGrouping,
-    CustomGrouping,
-)
-"""The groupings that the runtime implements."""
+_GROUPINGS = (*GROUPINGS, CustomGrouping)
 
 
 @dataclass(frozen=True)
@@ -125,7 +104,7 @@ def _input_problems(source: GlobalStreamId, grouping: Grouping, topology: Topolo
         yield f"{type(grouping).__qualname__} is no grouping that is known; there are: {names}"
     where = f'stream "{source.stream}" of "{source.component}"'
     spec = streams[source.stream]
-    if isinstance(grouping, (FieldsGrouping, PartialKeyGrouping)):
+    if isinstance(grouping, KeyedGrouping):
         for name in grouping.fields:
             if name not in spec.fields:
                 hint = did_you_mean(name, spec.fields)

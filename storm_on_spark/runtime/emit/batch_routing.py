@@ -14,9 +14,6 @@ from storm_on_spark.api.streams.grouping import (
     AllGrouping,
     FieldsGrouping,
     GlobalGrouping,
-    LocalOrShuffleGrouping,
-    NoneGrouping,
-    ShuffleGrouping,
 )
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.runtime.codec.arrow_texts import with_numbers
@@ -41,7 +38,7 @@ def split_batch(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
         return [(box, None, batch) for box in boxes]
     if isinstance(grouping, GlobalGrouping) or (len(boxes) == 1 and not isinstance(grouping, CustomGrouping)):
         return [(boxes[0], None, batch)]
-    if isinstance(grouping, (ShuffleGrouping, NoneGrouping, LocalOrShuffleGrouping)):
+    if grouping.any_task:
         return _in_turn(router, batch)
     if isinstance(grouping, FieldsGrouping) and len(grouping.fields) == 1:
         return _by_field(router, batch)

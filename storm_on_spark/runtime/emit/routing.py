@@ -19,6 +19,7 @@ from storm_on_spark.api.streams.grouping import (
     FieldsGrouping,
     GlobalGrouping,
     Grouping,
+    KeyedGrouping,
     LocalOrShuffleGrouping,
     NoneGrouping,
     PartialKeyGrouping,
@@ -82,7 +83,7 @@ class Router:
         Raises:
             TupleError: one of them has none; the message names its field.
         """
-        assert isinstance(self.grouping, (FieldsGrouping, PartialKeyGrouping))
+        assert isinstance(self.grouping, KeyedGrouping)
         hashes = []
         for name, key in zip(self.grouping.fields, keys, strict=True):
             try:
@@ -103,7 +104,7 @@ class Router:
 
     def positions(self) -> list[int]:
         """Returns the positions of the fields that the grouping names."""
-        assert isinstance(self.grouping, (FieldsGrouping, PartialKeyGrouping))
+        assert isinstance(self.grouping, KeyedGrouping)
         return [self.info.fields.index(name) for name in self.grouping.fields]
 
 

@@ -16,7 +16,7 @@ from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.config.settings import Settings, SomeSettings
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields
-from storm_on_spark.api.streams.grouping import FieldsGrouping, Grouping, PartialKeyGrouping
+from storm_on_spark.api.streams.grouping import Grouping, KeyedGrouping
 from storm_on_spark.plan.model import EdgeKind, PlacedPlan, PlannedComponent
 from storm_on_spark.runtime.run.settings import BoltSettings
 
@@ -108,7 +108,7 @@ class Wiring:
         places = {}
         for edge in self.plan.edges:
             stream = self._by_name[edge.source, edge.stream]
-            if edge.target == component and isinstance(edge.grouping, (FieldsGrouping, PartialKeyGrouping)):
+            if edge.target == component and isinstance(edge.grouping, KeyedGrouping):
                 places[edge.source, edge.stream] = tuple(
                     stream.fields.field_index(name) for name in edge.grouping.fields
                 )
