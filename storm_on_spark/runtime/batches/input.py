@@ -72,7 +72,7 @@ def logged_chunks(wiring: Wiring, entries: Iterable[tuple[int, bytes]], partitio
         if not is_here(target):
             continue
         if target in ackers:
-            yield chunk.with_header(chunk.with_target(body, ackers[target]))
+            yield chunk.with_target(body, ackers[target])
         elif wiring.reads(target, (header := chunk.read_header(body)).stream):
             yield header, body
         else:
@@ -96,11 +96,11 @@ def _targets(wiring: Wiring, partition: int) -> Callable[[int], bool]:
 
 def _nobodys(ackers: tuple[int, ...], header: Header, body: bytes) -> Iterator[bytes]:
     """Tells the ackers of what was for a stateless bolt that is gone, or has other tasks now: its messages time out."""
-    lineage, _ = chunk.read_lineage(header, body)
+    lineage, _, receipt = chunk.read_lineage(header, body)
     if lineage is not None:
         roots, edges = contributions(lineage.roots, lineage.edges)
         for task, part in split_by_acker(ackers, fold([marked(roots, 0, xors=edges)])):
-            yield chunk.encode_acks(*part, target=task, source=-1, receipts=chunk.receipt(header, body))
+            yield chunk.encode_acks(*part, target=task, source=-1, receipts=receipt)
 
 
 def due_clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterator[bytes]:

@@ -130,8 +130,8 @@ class _StageRun:
 
     def _decode(self, header: Header, body: bytes) -> Input:
         stream = self.wiring.streams[header.stream]
-        lineage, payload = chunk.read_lineage(header, body)
-        self.receipts ^= chunk.receipt(header, body)
+        lineage, payload, receipt = chunk.read_lineage(header, body)
+        self.receipts ^= receipt
         delivery = Delivery(stream.component, stream.stream, header.source, stream.fields, lineage)
         component = self.wiring.component(header.target)
         columnar = component.kind is ComponentKind.BATCH_BOLT
@@ -197,8 +197,8 @@ class _StageRun:
                 size = len(sealed.values)
                 yield chunk.header_of(Kind.TUPLES, box.target, task, next(self.sequence), size), sealed
             else:
-                sent = chunk.with_header(encode_sealed(sealed, component.id, task, next(self.sequence)))
-                self.receipts ^= chunk.receipt(*sent)
+                sent, receipt = encode_sealed(sealed, component.id, task, next(self.sequence))
+                self.receipts ^= receipt
                 yield sent
         if execution.written:
             handed = chunk.encode_written(execution.written, source=task, sequence=next(self.sequence))

@@ -131,6 +131,12 @@ def with_header(body: bytes) -> Chunk:
     return read_header(body), body
 
 
+def sent(body: bytes) -> tuple[Chunk, int]:
+    """Returns a TUPLES or ARROW chunk that was just made, with its header, and its receipt."""
+    header = read_header(body)
+    return (header, body), receipt(header, body)
+
+
 def is_for_sink(header: Header) -> bool:
     """Returns whether a chunk passes through all later operators."""
     return header.kind in _FOR_SINK or bool(header.flags & CARRIED)
@@ -229,22 +235,22 @@ def _anchors_end(header: Header) -> int:
     return HEADER_BYTES + header.extra + edges
 
 
-def receipt(header: Header, body: bytes) -> int:
+def receipt(header: Header, body: bytes | memoryview) -> int:
     """Returns the receipt of a TUPLES or ARROW chunk, a u64; 0 if it is not reported to the ackers."""
     if not header.flags & ANCHORED or header.flags & REPORTED:
         return 0
     return mix64(header.size << 32 | crc32(memoryview(body)[: _anchors_end(header)]))
 
 
-def read_lineage(header: Header, body: bytes | memoryview) -> tuple[PackedLineage | None, memoryview]:
-    """Returns lineage and payload of a TUPLES or ARROW chunk; no lineage if no tuple is anchored.
+def read_lineage(header: Header, body: bytes | memoryview) -> tuple[PackedLineage | None, memoryview, int]:
+    """Returns lineage, payload and receipt of a TUPLES or ARROW chunk; no lineage if no tuple is anchored.
 
     Raises:
         CheckpointError: the chunk is cut short; also when roots or edges are asked for.
     """
     view = memoryview(body)
     if not header.flags & ANCHORED:
-        return None, view[HEADER_BYTES:]
+        return None, view[HEADER_BYTES:], 0
     end = _anchors_end(header)
     if len(view) < end:
         raise CheckpointError(f"a chunk of {header.size} anchored tuples has {len(view)} bytes, not {end} or more")
@@ -261,7 +267,8 @@ def read_lineage(header: Header, body: bytes | memoryview) -> tuple[PackedLineag
             return EdgeRange(_U64.unpack(rest)[0], header.size).ids()
         return np.frombuffer(rest, np.uint64)
 
-    return PackedLineage(roots, edges, reported=bool(header.flags & REPORTED)), view[end:]
+    lineage = PackedLineage(roots, edges, reported=bool(header.flags & REPORTED))
+    return lineage, view[end:], receipt(header, view)
 
 
 def read_rows(header: Header, payload: memoryview) -> Columns | FrozenRows:
@@ -408,9 +415,10 @@ def read_written(body: bytes) -> bytes:
     return body[HEADER_BYTES:]
 
 
-def with_target(body: bytes, target: int) -> bytes:
-    """Returns the chunk for another task."""
-    return body[:_TARGET_OFFSET] + target.to_bytes(4, "little", signed=True) + body[_TARGET_OFFSET + 4 :]
+def with_target(body: bytes, target: int) -> Chunk:
+    """Returns the chunk for another task, with its header."""
+    header = read_header(body)._replace(target=target)
+    return header, body[:_TARGET_OFFSET] + target.to_bytes(4, "little", signed=True) + body[_TARGET_OFFSET + 4 :]
 
 
 def without_flag(body: bytes, flag: int) -> bytes:

@@ -287,9 +287,9 @@ class SpoutTask:
         ids = EdgeIds(self._storm_id, "spout", self.task, self.log.end)
         sent = self._output.sent().values()
         for sequence, sealed in enumerate(self._output.seal(lambda: roots, ids)):
-            body = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
+            (_, body), receipt = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
             entries.append((sealed.box.target, body))
-            receipts ^= chunk.receipt(chunk.read_header(body), body)
+            receipts ^= receipt
         if count:
             for task, part in split_by_acker(self._ackers, marked(roots[:-1], acker.INIT)):
                 init = chunk.encode_acks(*part, target=task, source=self.task, clock=clock, receipts=receipts)

@@ -129,7 +129,7 @@ class KilledAnywhere(RuleBasedStateMachine):
         values, numbers = [], []
         for header, body in chunks(self.folder, cut.position, cut.end):
             if header.kind != Kind.ACKS:
-                lineage, payload = chunk.read_lineage(header, body)
+                lineage, payload, _ = chunk.read_lineage(header, body)
                 batch = header.kind == Kind.ARROW
                 read = to_rows(chunk.read_batch(payload)) if batch else chunk.read_rows(header, payload)
                 rows = [value for (value,) in read]

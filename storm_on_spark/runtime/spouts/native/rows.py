@@ -75,9 +75,9 @@ class NativeRows:
             self._check(partition, count + rows.num_rows)
             first = native_base(self._task, batch, partition) + count
             rows = rows.select(rows.schema.names[:-1])
-            for body in self._of(rows, first, ids, sequence):
+            for each in self._of(rows, first, ids, sequence):
                 sequence += 1
-                yield chunk.with_header(body)
+                yield each
             count += rows.num_rows
             if (position := self._spout.position(rows)) is not None:
                 yield chunk.with_header(chunk.encode_position(position, source=self._task))
@@ -92,7 +92,7 @@ class NativeRows:
                 f"{partition} has at least {rows}; bound what one reads, say by maxOffsetsPerTrigger",
             )
 
-    def _of(self, rows: pa.RecordBatch, first: int, ids: EdgeIds, sequence: int) -> Iterator[bytes]:
+    def _of(self, rows: pa.RecordBatch, first: int, ids: EdgeIds, sequence: int) -> Iterator[Chunk]:
         roots = np.arange(first, first + rows.num_rows + 1, dtype=np.uint64)
         roots[-1] = 0
         tracked = bool(self._ackers) and self._spout.tracked
@@ -100,15 +100,15 @@ class NativeRows:
         sent = list(self._output.sent().values())
         receipts = 0
         for number, sealed in enumerate(self._output.seal(lambda: roots, ids)):
-            body = encode_sealed(sealed, self._component, self._task, sequence + number)
-            receipts ^= chunk.receipt(chunk.read_header(body), body)
-            yield body
+            made, receipt = encode_sealed(sealed, self._component, self._task, sequence + number)
+            receipts ^= receipt
+            yield made
         if tracked:
-            yield from self._tracked(rows, roots[:-1], marks, receipts)
+            yield from map(chunk.with_header, self._tracked(rows, roots[:-1], marks, receipts))
         emitted, transferred = (sum(column) for column in zip(*sent, strict=True)) if sent else (0, 0)
         if emitted:
             counts = TaskMetrics(self._component, self._task, 0, 0, 0, emitted, transferred, 0.0)
-            yield chunk.encode_report([counts], source=0)
+            yield chunk.with_header(chunk.encode_report([counts], source=0))
 
     def _emit(self, rows: pa.RecordBatch, tracked: bool) -> Any:
         """Emits the tuples of rows; returns for each row the marks of its root, 0 for one that has no tuple."""

@@ -614,7 +614,7 @@ class Fan(Bolt):
 
 def chunks_of(task: BoltTask, values: list[int], batch: int) -> list[bytes]:
     execution = task.execute([anchored(values, 1 + 100 * batch)], ids(batch), batch)
-    bodies = [encode_sealed(sealed, "bolt", task.task, n) for n, sealed in enumerate(execution.sealed)]
+    bodies = [encode_sealed(sealed, "bolt", task.task, n)[0][1] for n, sealed in enumerate(execution.sealed)]
     return bodies + [b"".join(map(np.ndarray.tobytes, fold)) for fold in execution.folds]
 
 

@@ -95,7 +95,7 @@ def of_another_attempt(row: Row) -> list[Row]:
     """The stage before was computed again, and its bolt emitted one tuple less to this task."""
     key, body = row
     header = chunk.read_header(body)
-    lineage, payload = chunk.read_lineage(header, body)
+    lineage, payload, _ = chunk.read_lineage(header, body)
     values = list(chunk.read_rows(header, payload))[1:]
     head = {"target": header.target, "source": header.source, "sequence": header.sequence, "stream": header.stream}
     return [(key, chunk.encode_tuples(values, lineage.roots[1:], lineage.edges[1:], **head))]

@@ -67,7 +67,7 @@ def same(one: Any, other: Any) -> bool:
 
 def read(body: bytes) -> tuple[chunk.Header, list[Any], Any, Any]:
     header = chunk.read_header(body)
-    lineage, payload = chunk.read_lineage(header, memoryview(body))
+    lineage, payload, _ = chunk.read_lineage(header, memoryview(body))
     found: Any = chunk.read_batch(payload) if header.kind == Kind.ARROW else list(chunk.read_rows(header, payload))
     if lineage is None:
         return header, found, None, None

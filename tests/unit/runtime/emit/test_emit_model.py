@@ -58,9 +58,8 @@ def outcome(output: TaskOutput) -> dict[int, list[tuple[Any, ...]]]:
     """What each task gets, read from chunks: all values with their types, and the root."""
     found: dict[int, list[tuple[Any, ...]]] = {}
     for sequence, sealed in enumerate(output.seal(lambda: np.arange(1, 1002, dtype=np.uint64), EdgeIds("x"))):
-        body = encode_sealed(sealed, "spout", 1, sequence)
-        header = chunk.read_header(body)
-        lineage, payload = chunk.read_lineage(header, body)
+        (header, body), _ = encode_sealed(sealed, "spout", 1, sequence)
+        lineage, payload, _ = chunk.read_lineage(header, body)
         assert lineage is not None
         if header.kind == chunk.Kind.ARROW:
             batch = chunk.read_batch(payload)

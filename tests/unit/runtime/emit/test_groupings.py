@@ -473,8 +473,7 @@ def test_batches_of_texts_arrive_as_they_were(tasks: int, kind: pa.DataType, par
             emit(by_tuple, word, number)
     arrived: dict[int, list[tuple[Any, ...]]] = {}
     for sealed in by_batch.seal(lambda: np.zeros(1, np.uint64), EdgeIds("x")):
-        body = encode_sealed(sealed, "spout", 1, 0)
-        header = chunk.read_header(body)
+        (header, body), _ = encode_sealed(sealed, "spout", 1, 0)
         batch = chunk.read_batch(chunk.read_lineage(header, body)[1])
         batch.validate(full=True)
         assert batch.schema.field(0) == pa.field("word", kind)

@@ -84,7 +84,7 @@ def test_a_cut_holds_record_batches_inits_and_ids(tmp_path: Path) -> None:
             continue
         assert header.kind == Kind.ARROW
         targets.add(header.target)
-        lineage, payload = chunk.read_lineage(header, body)
+        lineage, payload, _ = chunk.read_lineage(header, body)
         rows = chunk.read_batch(payload)["number"].to_pylist()
         sent ^= chunk.receipt(header, body)
         values.update(zip(rows, (lineage.roots & np.uint64(0xFFFF)).tolist(), strict=True))

@@ -41,7 +41,7 @@ def test_a_cut_holds_tuples_inits_ids_and_the_snapshot(tmp_path: Path) -> None:
     for header, body in chunks(tmp_path, 0, cut.end):
         assert header.source == task.task
         if header.kind == Kind.TUPLES:
-            lineage, payload = chunk.read_lineage(header, body)
+            lineage, payload, _ = chunk.read_lineage(header, body)
             values += chunk.read_rows(header, payload)
             roots.update(lineage.roots.tolist())
             assert not lineage.reported
