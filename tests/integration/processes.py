@@ -8,14 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
-from lengths import PATIENCE_SECS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -82,14 +80,6 @@ def members(session: int) -> list[psutil.Process]:
         except (ProcessLookupError, psutil.NoSuchProcess):
             continue
     return found
-
-
-def wait_for(condition: Callable[[], object], what: str, timeout: float = PATIENCE_SECS, every: float = 0.02) -> None:
-    """Waits until `condition` is true, which is looked at every so many seconds."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
-        time.sleep(every)
 
 
 def killed(process: subprocess.Popen[str]) -> bool:

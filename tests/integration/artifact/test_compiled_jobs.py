@@ -197,7 +197,7 @@ def test_nimbuses_take_the_same_artifact_and_run_it_on_the_workers_of_spark(arti
     worker.wait(30)
     done = dev.run("submit", artifact, "--wait", "--json", "--name", "words", timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    wait_until(lambda: dev.document("status", "words")["driverStatus"] == "COMPLETED", lambda: "not complete", 120)
+    wait_until(lambda: dev.document("status", "words")["driverStatus"] == "COMPLETED", lambda: "not complete")
     page = dev.document("status", "words")
     spout = page["spouts"][0]
     assert (spout["emitted"], spout["acked"], spout["failed"]) == (300, 300, 0)

@@ -139,4 +139,4 @@ class Dev:
 
 
 def wait_until(condition: Callable[[], object], what: Callable[[], str], timeout: float = PATIENCE_SECS) -> None:
-    eventually(condition, timeout, lambda: f"{what()}, after {timeout} s")
+    eventually(condition, what, timeout)

@@ -62,7 +62,7 @@ class Guarded(SimulatedCluster):
                 return False
             return (base[0].status, base[0].launch) == ("ACTIVE", owner.launch)
 
-        wait_until(is_there, f"{topology_id} runs as its record wants it", 30)
+        wait_until(is_there, f"{topology_id} runs as its record wants it")
         return self.runs(topology_id)
 
     def has_seen_the_end_of(self, topology_id: str) -> bool:

@@ -136,5 +136,5 @@ class HandWritten(SimulatedCluster):
 def wait_until(condition: Callable[[], object], what: str, timeout: float = PATIENCE_SECS) -> float:
     """Waits until `condition` is true; returns how long that took in seconds."""
     start = time.monotonic()
-    eventually(condition, timeout, lambda: f"{what}: not within {timeout} s")
+    eventually(condition, what, timeout)
     return time.monotonic() - start

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from processes import kill_group, killed, script, wait_for
+from processes import kill_group, killed, script
 from topologies import filing
+from waiting import eventually
 
 from storm_on_spark import Fields, LocalCluster, SetupError, TopologyBuilder
 from storm_on_spark.connectors.files import FileBolt
@@ -17,7 +18,7 @@ def test_a_driver_killed_between_a_file_and_its_commit_leaves_each_tuple_once(sp
     folder, checkpoint, noted = tmp_path / "out", tmp_path / "checkpoint", tmp_path / "noted"
     arguments = ("-m", "topologies.filing", str(folder), str(checkpoint), str(noted))
     with script(tmp_path / "tmp", *arguments) as process:
-        wait_for(lambda: noted.exists() or process.poll() is not None, "the third file", 150)
+        eventually(lambda: noted.exists() or process.poll() is not None, "the third file")
         kill_group(process)
         assert killed(process), "the topology ended before the fault"
     written = {file.name: file.stat().st_ino for file in folder.glob("*.json")}

@@ -6,8 +6,9 @@ import json
 import os
 from collections import Counter
 
-from processes import killed, script, wait_for
+from processes import killed, script
 from topologies import held, reading
+from waiting import eventually
 
 from storm_on_spark import LocalCluster, TopologyBuilder
 from storm_on_spark.connectors.files import FileSpout
@@ -29,7 +30,7 @@ def test_a_row_that_fails_is_retried_alone_and_none_is_lost_or_counted_twice_whe
         os.utime(path, (1_000_000_000 + number,) * 2)
     arguments = ("-m", "topologies.reading", str(source), str(checkpoint), str(out))
     with script(tmp_path / "tmp", *arguments) as process:
-        wait_for(lambda: process.poll() is not None, "the driver's death", 120)
+        eventually(lambda: process.poll() is not None, "the driver's death")
         assert killed(process)
     assert 0 < len(json.loads(out.read_text())[0]) < ROWS, "it was to be killed in the middle"
 
@@ -44,7 +45,7 @@ def test_a_row_that_fails_is_retried_alone_and_none_is_lost_or_counted_twice_whe
             assert info.error is None
             return sum(map(len, found())) == ROWS and info.pending == 0
 
-        wait_for(done, "every row counted or given up", 90)
+        eventually(done, "every row counted or given up")
     seen, dead = found()
     poison = [row for row in range(ROWS) if row % 100 == 9]
     assert dead == [[row, 2] for row in poison], "given up, each once, after one retry"
@@ -110,16 +111,16 @@ def test_a_source_is_held_while_its_rows_fail_and_reads_on_afterwards(
             assert found.error is None
             return found
 
-        wait_for(lambda: info().failed > 1000, "many attempts", 120)
+        eventually(lambda: info().failed > 1000, "many attempts")
         before = found("numbers")
-        wait_for(lambda: found("numbers") > before, "the other source reads on", 60)
-        wait_for(lambda: info().failed > 2000, "more attempts", 120)
+        eventually(lambda: found("numbers") > before, "the other source reads on")
+        eventually(lambda: info().failed > 2000, "more attempts")
         # Of the second file's rows some are still too few; the third is not read.
         assert found("lines")[0] == 2 * per_file
         assert info().pending == 2 * per_file, "what waits for another attempt is not done"
         cluster.deactivate("held")
-        wait_for(lambda: info().status == "INACTIVE", "INACTIVE", 60)
+        eventually(lambda: info().status == "INACTIVE", "INACTIVE")
         (out / "down").unlink()
         cluster.activate("held")
-        wait_for(lambda: found("lines")[0] == files * per_file and info().pending == 0, "all rows", 120)
+        eventually(lambda: found("lines")[0] == files * per_file and info().pending == 0, "all rows")
     assert found("lines")[1] == {str(row): 1 for row in range(files * per_file)}, "each once"

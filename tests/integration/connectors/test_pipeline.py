@@ -12,9 +12,10 @@ import pickle
 import pyarrow as pa
 import pytest
 from chispa import assert_df_equality
-from processes import kill_group, killed, script, wait_for
+from processes import kill_group, killed, script
 from pyspark.sql import functions as sf
 from topologies import amid
+from waiting import eventually
 
 from storm_on_spark import Fields, LocalCluster, SetupError, compile_topology
 from storm_on_spark.api.errors import ConfigError
@@ -76,7 +77,7 @@ def test_a_streaming_frame_goes_through_a_topology_and_comes_out_with_the_same_r
         assert stream.isStreaming
         with pytest.raises(SetupError, match='no bolt that can be read subscribes to stream "default" of "clicks"'):
             query.stream("clicks")
-        wait_for(lambda: query.status_info().acked == 50 or not query.isActive, "50 rows acked", 60)
+        eventually(lambda: query.status_info().acked == 50 or not query.isActive, "50 rows acked")
         assert query.status_info().failed == 5, "each that was to fail, once"
     finally:
         query.stop()
@@ -97,7 +98,7 @@ def test_a_reader_gets_each_tuple_once_when_the_driver_is_killed_between_the_fil
 ) -> None:
     rows = write_events(tmp_path / "in")
     with script(tmp_path / "tmp", "-m", "topologies.amid", str(tmp_path)) as process:
-        wait_for(lambda: (tmp_path / "noted").exists() or process.poll() is not None, "the third file", 150)
+        eventually(lambda: (tmp_path / "noted").exists() or process.poll() is not None, "the third file")
         kill_group(process)
         assert killed(process), "the topology ended before the fault"
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.parquet")}
@@ -114,7 +115,7 @@ def test_a_reader_gets_each_tuple_once_when_the_driver_is_killed_between_the_fil
             written = spark_session.read.parquet(str(tmp_path / "out"))
             return info.pending == 0 and written.count() >= len(rows)
 
-        wait_for(done, "every click written", 60)
+        eventually(done, "every click written")
     assert 0 < early.count() < len(rows)
     once = early.union(read_all(stream, checkpoint))
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.parquet")}

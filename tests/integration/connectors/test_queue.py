@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pika
 import psutil
 import pytest
-from processes import script, wait_for
+from processes import script
+from waiting import eventually
 
 from storm_on_spark import Fields, SetupError, TopologyBuilder
 from storm_on_spark.connectors.queue import QueueServer, QueueSpout, QueueSpoutError
@@ -61,7 +62,7 @@ def queues() -> Iterator[Queues]:
 
 def read(tester: SpoutTester, count: int):
     found = []
-    wait_for(lambda: found.extend(tester.next_tuple()) or len(found) >= count, "messages")
+    eventually(lambda: found.extend(tester.next_tuple()) or len(found) >= count, "messages")
     return found
 
 
@@ -77,7 +78,7 @@ def test_acked_messages_are_deleted_failed_ones_come_again_and_the_rest_is_put_b
         assert again.values == ("c",)
         assert again.message_id != first["c"].message_id
         assert queues.left(name) == []
-    wait_for(lambda: sorted(queues.left(name)) == ["c", "d"], "what was not acked is back")
+    eventually(lambda: sorted(queues.left(name)) == ["c", "d"], "what was not acked is back")
 
 
 def test_what_a_translator_makes_of_messages(queues: Queues) -> None:
@@ -98,7 +99,7 @@ def test_what_a_translator_makes_of_messages(queues: Queues) -> None:
         pytest.raises(QueueSpoutError, match="no tuple can be made of a message: ValueError"),
     ):
         read(tester, 1)
-    wait_for(lambda: queues.left(wrong) == ["x"], "it stays in the queue")
+    eventually(lambda: queues.left(wrong) == ["x"], "it stays in the queue")
 
 
 def test_what_is_refused_is_said_without_the_password(queues: Queues) -> None:
@@ -140,7 +141,7 @@ def test_messages_that_are_pending_at_a_killed_client_are_put_back(queues: Queue
         process.kill()
         process.wait(10)
     back: list[str] = []
-    wait_for(lambda: back.extend(queues.left(name)) or len(back) >= 30, "what was pending")
+    eventually(lambda: back.extend(queues.left(name)) or len(back) >= 30, "what was pending")
     assert set(back) <= set(bodies)
     assert set(bodies) - set(back) <= set(bodies[:20]), "none but acked ones are gone"
 
@@ -150,7 +151,7 @@ def test_the_spout_goes_on_when_the_server_was_killed(queues: Queues) -> None:
     with SpoutTester(QueueSpout(queues.at, name)) as tester:
         first = read(tester, 2)
         queues.server.kill()
-        wait_for(lambda: tester.next_tuple() or tester.collector.errors, "that it says so")
+        eventually(lambda: tester.next_tuple() or tester.collector.errors, "that it says so")
         assert "no connection to its queue" in str(tester.collector.errors[0])
         queues.server.start()
         again = read(tester, 2)
@@ -180,7 +181,7 @@ def test_a_topology_loses_none_when_its_spout_host_is_killed(
         hosts[0].kill()
         hosts[0].wait(10)
         running.wait_until(lambda captured: {values[0] for values in captured.values("queue")} == set(bodies), 90)
-        wait_for(lambda: len(running.captured().acked()) >= len(bodies) - 40, "acks")
+        eventually(lambda: len(running.captured().acked()) >= len(bodies) - 40, "acks")
 
         def empty() -> bool:
             with queues.connection() as connection:
@@ -191,7 +192,7 @@ def test_a_topology_loses_none_when_its_spout_host_is_killed(
             time.sleep(3)
             return len(running.captured().acked()) == before
 
-        wait_for(empty, "an empty queue")
+        eventually(empty, "an empty queue")
         # The server does not say how many messages are open.
-        wait_for(settled, "the last acks")
+        eventually(settled, "the last acks")
     assert queues.left(name) == []

@@ -12,8 +12,9 @@ from functools import partial
 import pytest
 from chispa import assert_df_equality
 from deltalake import DeltaTable
-from processes import kill_group, killed, script, wait_for
+from processes import kill_group, killed, script
 from topologies import delta_counts
+from waiting import eventually
 
 from storm_on_spark import BatchBolt, Fields, LocalCluster, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.delta import DeltaBolt
@@ -160,7 +161,7 @@ def test_a_driver_killed_between_a_delta_commit_and_that_of_spark_leaves_each_ro
     n = DeltaTable.create(tmp_path / "appended", Columns({"n": "long"}).schema())
     n.alter.add_constraint({"taken": "n % 50 <> 7"})
     with script(tmp_path / "tmp", "-m", "topologies.delta_counts", str(tmp_path)) as process:
-        wait_for(lambda: (tmp_path / "noted").exists() or process.poll() is not None, "the third commit", 150)
+        eventually(lambda: (tmp_path / "noted").exists() or process.poll() is not None, "the third commit")
         kill_group(process)
         assert killed(process), "the topology ended before the fault"
     before = transactions(tmp_path / "appended")

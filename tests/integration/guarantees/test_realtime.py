@@ -6,12 +6,11 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lengths import PATIENCE_SECS
 from pyspark.sql import SparkSession
+from waiting import eventually
 
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder, compile_topology
 from storm_on_spark.runtime.processes.run_folder import run_folder
@@ -75,13 +74,6 @@ class Count(BaseBasicBolt):
             raise ValueError(tup[0])
 
 
-def until(condition: Callable[[], object], seconds: float = PATIENCE_SECS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
-
-
 FIRST, FURTHER = "storm_on_spark.runtime.live.process", "storm_on_spark.runtime.live.member"
 
 
@@ -129,15 +121,15 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_proce
         return batch() == before and after >= known + 20
 
     try:
-        until(lambda: acked() > 0)
-        until(ends_between_batches)
+        eventually(lambda: acked() > 0)
+        eventually(ends_between_batches)
         # One that was slow to start may have been started twice, and one of the test before may not have ended yet.
-        until(lambda: [len(live_processes(module)) for module in (FIRST, FURTHER)] == [1, processes - 1])
+        eventually(lambda: [len(live_processes(module)) for module in (FIRST, FURTHER)] == [1, processes - 1])
         [victim_id] = live_processes(victim)
         os.kill(victim_id, signal.SIGKILL)
         known = acked()
-        until(lambda: acked() > known)
-        until(ends_between_batches)
+        eventually(lambda: acked() > known)
+        eventually(ends_between_batches)
         (tmp_path / "end").touch()
         query.awaitTermination(60)
     finally:
@@ -148,4 +140,4 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_proce
     assert (info.status, info.acked, info.failed, info.pending) == ("COMPLETED", info.emitted - 1, 1, 0)
     states = read_bolt_state(spark_session, tmp_path / "checkpoint", "count").values()
     assert sum((state["counts"] for state in states), Counter()) == Counter(range(info.acked))
-    until(lambda: not live_processes(FIRST) and not live_processes(FURTHER))
+    eventually(lambda: not live_processes(FIRST) and not live_processes(FURTHER))

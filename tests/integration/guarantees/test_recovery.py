@@ -11,11 +11,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from processes import kill_group, killed, members, script, wait_for
+from processes import kill_group, killed, members, script
 from pyspark.sql import SparkSession
 from topologies import changed, puppets, survivors
 from topologies.changed import small
 from topologies.notes import read_notes
+from waiting import eventually
 
 from storm_on_spark import LocalCluster
 from storm_on_spark.api.errors import CheckpointError, StormError, TopologyFailedError
@@ -67,14 +68,14 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
     # Only the driver's process: what belonged to it must notice, and end.
     with script(tmp, *arguments) as process:
         moment = moments.randint(5, 40)
-        wait_for(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
+        eventually(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
         process.kill()
         assert killed(process)
-        wait_for(lambda: not members(process.pid), "the end of JVM, workers and spout hosts")
+        eventually(lambda: not members(process.pid), "the end of JVM, workers and spout hosts")
     # Everything at once.
     with script(tmp, *arguments) as process:
         moment = progress() + moments.randint(5, 40)
-        wait_for(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
+        eventually(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
         kill_group(process)
         assert killed(process)
     # What Spark leaves behind when it is killed while it writes.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from processes import wait_for
 from pyspark.sql import SparkSession
 from topologies import columnar
 from topologies.notes import read_notes
+from waiting import eventually
 
 from storm_on_spark import LocalCluster
 from storm_on_spark.api.info import TopologyInfo
@@ -57,9 +57,9 @@ def test_a_killed_spout_host_loses_nothing(local_cluster: LocalCluster, spark_se
     query = local_cluster.submit_topology("columnar", conf, topology)
     pids = []
     for fault in range(1, 3):
-        wait_for(lambda n=fault: sum(rows for (rows,) in read_notes(tmp_path, "acked")) > n * count / 4, "acks", 100)
+        eventually(lambda n=fault: sum(rows for (rows,) in read_notes(tmp_path, "acked")) > n * count / 4, "acks", 100)
         pids.append(kill_spout_host())
-        wait_for(lambda n=fault: len(read_notes(tmp_path, "begun")) > n, "another spout host", 100)
+        eventually(lambda n=fault: len(read_notes(tmp_path, "begun")) > n, "another spout host", 100)
     assert local_cluster.await_completion("columnar", 200)
     info = local_cluster.get_topology_info("columnar")
     assert query.failure is None

@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 from lengths import PATIENCE_SECS
+from waiting import eventually
 
 TOPOLOGY = """
 import time
@@ -136,10 +137,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         for stream in (run.process.stdout, run.process.stderr):
             assert stream is not None
             stream.close()
-    deadline = time.monotonic() + PATIENCE_SECS
-    while left := _processes_with(str(tmp_path)):
-        assert time.monotonic() < deadline, f"left running: {left}"
-        time.sleep(0.1)
+    eventually(lambda: not _processes_with(str(tmp_path)), lambda: f"left running: {_processes_with(str(tmp_path))}")
     assert [path.name for path in scratch.iterdir() if not path.name.startswith("hsperfdata")] == []
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from processes import wait_for
 from topologies.lasting import lasting
 from topologies.notes import read_notes
+from waiting import eventually
 
 from storm_on_spark import LocalCluster
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError
@@ -36,7 +36,7 @@ def test_topologies_run_side_by_side_and_are_killed_one_by_one(local_cluster: Lo
         return local_cluster.get_topology_info(name).acked
 
     for name in names:
-        wait_for(lambda name=name: acked(name) > 300, f"acks of {name}")
+        eventually(lambda name=name: acked(name) > 300, f"acks of {name}")
     assert not local_cluster.await_completion("one", 0.1)
 
     local_cluster.kill_topology("one", wait_secs=60)
@@ -53,7 +53,7 @@ def test_topologies_run_side_by_side_and_are_killed_one_by_one(local_cluster: Lo
 
     # The other goes on as if nothing had happened; killed at once, it does not wait.
     before = acked("two")
-    wait_for(lambda: acked("two") > before + 100, "acks of two")
+    eventually(lambda: acked("two") > before + 100, "acks of two")
     local_cluster.kill_topology("two", wait_secs=0)
     assert local_cluster.get_topology_info("two").status == "KILLED"
 
@@ -61,17 +61,17 @@ def test_topologies_run_side_by_side_and_are_killed_one_by_one(local_cluster: Lo
 @pytest.mark.representative
 def test_a_deactivated_topology_emits_nothing_until_it_is_activated(local_cluster: LocalCluster, tmp_path):
     query = local_cluster.submit_topology("paused", {"test.notes": str(tmp_path)}, lasting())
-    wait_for(lambda: query.status_info().acked > 100, "acks")
+    eventually(lambda: query.status_info().acked > 100, "acks")
 
     local_cluster.deactivate("paused")
     assert query.drain(60)
     info = query.status_info()
     assert (info.status, info.pending, info.acked) == ("INACTIVE", 0, info.emitted)
     emitted = read_notes(tmp_path, "life")[-1][1]
-    wait_for(lambda: query.status_info().emitted == emitted, "the last word of the spout")
+    eventually(lambda: query.status_info().emitted == emitted, "the last word of the spout")
 
     local_cluster.activate("paused")
-    wait_for(lambda: query.status_info().acked > emitted + 100, "acks after activation")
+    eventually(lambda: query.status_info().acked > emitted + 100, "acks after activation")
     assert query.status_info().status == "ACTIVE"
     life = [record[:2] for record in read_notes(tmp_path, "life")]
     assert life == [("activate", 0), ("deactivate", emitted), ("activate", emitted)]
@@ -92,7 +92,7 @@ def test_a_rebalanced_topology_goes_on_where_it_was(local_cluster: LocalCluster,
     def acked() -> int:
         return local_cluster.get_topology_info("again").acked
 
-    wait_for(lambda: acked() > 100, "acks before")
+    eventually(lambda: acked() > 100, "acks before")
     with pytest.raises(InvalidTopologyError, match='no component "talyl"'):
         local_cluster.rebalance("again", num_executors={"talyl": 1})
     with pytest.raises(ConfigError, match="at least 1 executor, not 0"):
@@ -104,7 +104,7 @@ def test_a_rebalanced_topology_goes_on_where_it_was(local_cluster: LocalCluster,
     assert not query.isActive
     assert other.isActive
     before = query.status_info().acked
-    wait_for(lambda: acked() > 100, "acks after")
+    eventually(lambda: acked() > 100, "acks after")
     local_cluster.kill_topology("again", wait_secs=60)
     states = read_bolt_state(local_cluster.spark, tmp_path / "checkpoint", "tally").values()
     assert sum(state["count"] for state in states) == before + acked()

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import ROOT, wait_for
+from processes import ROOT
+from waiting import eventually
 
 TOPOLOGY = """
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
@@ -154,7 +155,7 @@ def check(arguments: list[str], folder: Path, blow: Blow, drains: bool) -> None:
     folder.mkdir()
     command = Command(arguments, folder)
     try:
-        wait_for(command.hears, "the command handles signals", every=0.001)
+        eventually(command.hears, "the command handles signals", every=0.001)
         command.hit(blow)
         code = command.process.wait(ENDS_SECS)
         said = command.said
@@ -163,7 +164,7 @@ def check(arguments: list[str], folder: Path, blow: Blow, drains: bool) -> None:
         assert "Exception" not in said
         assert len(blow.kinds) == 2 or "second signal" not in said
         assert code == 0 or "Stopped by SIG" in said or "stopped at once" in said or drains, said
-        wait_for(lambda: not command.marked(), f"no process is left, {blow}", 10)
+        eventually(lambda: not command.marked(), f"no process is left, {blow}")
         assert list(command.temporary.iterdir()) == []
     finally:
         command.kill()
@@ -184,9 +185,9 @@ def start_secs(arguments: list[str], folder: Path, ready: str) -> float:
     folder.mkdir()
     command = Command(arguments, folder)
     try:
-        wait_for(command.hears, "the command handles signals", every=0.001)
+        eventually(command.hears, "the command handles signals", every=0.001)
         began = time.monotonic()
-        wait_for(lambda: ready in command.said or command.process.poll() is not None, ready, 120)
+        eventually(lambda: ready in command.said or command.process.poll() is not None, ready, 120)
         assert ready in command.said, command.said
         return time.monotonic() - began
     finally:

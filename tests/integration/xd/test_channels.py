@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from waiting import eventually
 
-from lab.streams.cluster import Cluster, eventually, numbers
+from lab.streams.cluster import Cluster, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 
 pytestmark = [pytest.mark.integration]

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 from kazoo.exceptions import ConnectionLoss
+from waiting import eventually
 
-from lab.streams.cluster import eventually, numbers
+from lab.streams.cluster import numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.xd.admin.daemon import Admin
 from storm_on_spark.xd.container.daemon import Container, _Life

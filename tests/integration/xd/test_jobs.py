@@ -13,8 +13,9 @@ from typing import Any
 import httpx
 import pytest
 from nodes import Shell, zookeeper_cli
+from waiting import eventually
 
-from lab.streams.cluster import Cluster, Node, eventually
+from lab.streams.cluster import Cluster, Node
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 
 pytestmark = [pytest.mark.integration]

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
-from lab.streams.cluster import Cluster, eventually, numbers
+from lab.streams.cluster import Cluster, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.testing.plugin import kafka_server

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from nodes import Shell, listed, zookeeper_cli
+from waiting import eventually
 
-from lab.streams.cluster import Cluster, Node, eventually, numbers
+from lab.streams.cluster import Cluster, Node, numbers
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.runtime.processes.server import free_port
 

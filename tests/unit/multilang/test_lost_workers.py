@@ -7,13 +7,12 @@ import os
 import shutil
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark import BaseRichBolt, Fields, TopologyBuilder
 from storm_on_spark.api.topology import Topology
@@ -69,10 +68,7 @@ def kill_workers(spark: SimulatedSpark) -> None:
     assert pids
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + PATIENCE_SECS
-    while any(started_at(pid) for pid in pids):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: not any(started_at(pid) for pid in pids))
     spark.workers = [Worker(spark.spec) for _ in spark.workers]
 
 

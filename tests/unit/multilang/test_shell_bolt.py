@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark.api.errors import UnusableError
 from storm_on_spark.multilang import ShellBolt, ShellError, child
@@ -221,10 +222,7 @@ def child_of(kit: BoltTester, act: object) -> None:
     kit.execute()
     pid = kit.bolt.pid
     act(pid)  # type: ignore[operator]
-    deadline = time.monotonic() + PATIENCE_SECS
-    while started_at(pid) is not None:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: started_at(pid) is None)
 
 
 def test_an_attempt_that_did_not_count_ends_its_child() -> None:

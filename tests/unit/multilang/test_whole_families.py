@@ -7,12 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark.multilang import ShellBolt, launcher
 from storm_on_spark.runtime.processes.sessions import started_at
@@ -43,13 +42,6 @@ child = subprocess.Popen(
 print(child.pid, flush=True)
 sys.exit(child.wait() % 256)
 """
-
-
-def eventually(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 def family(file: Path) -> list[int]:

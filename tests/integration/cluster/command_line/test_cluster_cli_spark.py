@@ -145,7 +145,7 @@ def test_a_log_is_followed_until_the_topology_is_gone(dev: Dev) -> None:
     finally:
         following.kill()
         following.communicate()
-    wait_until(lambda: not drivers(dev), lambda: f"{drivers(dev)} run", 30)
+    wait_until(lambda: not drivers(dev), lambda: f"{drivers(dev)} run")
 
 
 def test_one_that_fails_ends_the_wait_with_the_reason(dev: Dev, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_an_exception_in_a_bolt_names_the_line_of_its_code_wherever_one_looks(de
     (tmp_path / "raising.py").write_text(RAISING)
     done = dev.run("submit", str(tmp_path / "raising.py"), "--wait")
     assert done.returncode == 0, done.stderr
-    wait_until(lambda: dev.document("errors", "raising")["errors"].get("count"), lambda: "no errors", 60)
+    wait_until(lambda: dev.document("errors", "raising")["errors"].get("count"), lambda: "no errors")
     (error, *_) = dev.document("errors", "raising")["errors"]["count"]
     assert (Path(error["file"]).name, error["line"]) == ("raising.py", LOOKING_LINE)
     assert error["error"] == "component \"count\" (task 1) failed in execute: KeyError: 'spark'"

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import PATIENCE_SECS, eventually
+from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark.cluster.errors import ClusterError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.leadership import ZooKeeperLeaderElector

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from waiting import PATIENCE_SECS
+from lengths import PATIENCE_SECS
 from world import World, wait_for
 
 from storm_on_spark.cluster.daemons.nimbus import Nimbus

@@ -25,7 +25,7 @@ WAIT = PATIENCE_SECS
 
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = WAIT) -> Any:
     """Returns the first true value of `condition`."""
-    return eventually(condition, timeout, lambda: f"{what}: not within {timeout} s")
+    return eventually(condition, what, timeout)
 
 
 class World(SimulatedCluster):

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from cluster_records import assignment, beat
+from waiting import eventually
 
 from storm_on_spark.cluster.errors import PacemakerError, RecordError
 from storm_on_spark.cluster.heartbeats.browser import PacemakerBrowser
@@ -28,14 +29,6 @@ pytestmark = pytest.mark.integration
 
 TOKEN = "0123456789abcdef0123"
 DEADLINE = 30.0
-
-
-def eventually(condition, what):
-    deadline = time.monotonic() + DEADLINE
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-    return found
 
 
 class Pacemakers:

@@ -12,6 +12,7 @@ import pytest
 from cluster_records import beat
 from kdc import REALM, Kdc, kdc
 from storm_peer import storm_peer, storm_server
+from waiting import eventually
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import AuthenticationError
@@ -102,13 +103,6 @@ def server(conf: dict[str, object]) -> Iterator[PacemakerServer]:
 def as_storms(conf: dict[str, object]) -> Iterator[PacemakerServer]:
     with PacemakerServer({**conf, "pacemaker.auth.writes": False}, port=0) as found:
         yield found
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def log_in(client: RawClient, realm: Kdc, principal: str) -> list[bytes]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import base64
 import contextlib
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from cluster_records import beat
-from lengths import PATIENCE_SECS
 from storm_peer import StormPeer, storm_peer, storm_server
+from waiting import eventually
 
 from storm_on_spark.cluster.heartbeats.connection import Connection
 from storm_on_spark.cluster.heartbeats.login import reader_login, writer_login
@@ -42,14 +41,6 @@ BEAT = "/workerbeats/words-1/a-6700"
 
 
 X = TypeVar("X")
-
-
-def eventually(found: Callable[[], X]) -> X:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not (what := found()):
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.05)
-    return what
 
 
 def value(text: bytes) -> str:

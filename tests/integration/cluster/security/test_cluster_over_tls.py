@@ -52,7 +52,7 @@ def test_everything_goes_over_tls(cluster: Guarded, conf: dict[str, Any]) -> Non
     topology_id = cluster.submit("words")
     cluster.responds(topology_id)
     with cluster.client() as client:
-        wait_until(lambda: len(client.topology(topology_id)["logLink"]) > 0, "a log", 60)
+        wait_until(lambda: len(client.topology(topology_id)["logLink"]) > 0, "a log")
         link = client.topology(topology_id)["logLink"]
         assert link.startswith("https://")
         assert client.log(link, 0).size > 0

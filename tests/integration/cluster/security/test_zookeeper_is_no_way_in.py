@@ -106,7 +106,7 @@ def test_nothing_of_an_attackers_runs_and_no_token_reaches_him(
     # Another supervisor fetches the code, and has the attacker's address beside those of Nimbuses.
     second = cluster.supervisor("s2", (6710, 6711))
     with cluster.client() as client:
-        wait_until(lambda: client.cluster()["supervisors"] == 2, "both are there", 60)
+        wait_until(lambda: client.cluster()["supervisors"] == 2, "both are there")
         client.rebalance("words", 0)
         cluster.runs(healthy, but=pid)
         cluster.supervisors.pop("s1").stop(drivers=True)
@@ -148,14 +148,14 @@ def test_old_records_written_again_start_nothing(
         assert second != pid
         attacker.write(kept["assignments"], "assignments", topology_id)
         attacker.write(kept["storms"], "storms", topology_id)
-        wait_until(lambda: not client.topologies(), "the old one says nothing", 60)
+        wait_until(lambda: not client.topologies(), "the old one says nothing")
         assert cluster.runs(topology_id) == second
         for folder in ("assignments", "storms"):
             attacker.remove(folder, topology_id)
-        wait_until(lambda: cluster.owner(topology_id) is None, "it is gone, as anybody can remove nodes", 30)
-        wait_until(lambda: not cluster.state.children("code", topology_id), "all of it", 30)
+        wait_until(lambda: cluster.owner(topology_id) is None, "it is gone, as anybody can remove nodes")
+        wait_until(lambda: not cluster.state.children("code", topology_id), "all of it")
         # Between the two removals the leader may have assigned it once more.
-        wait_until(lambda: cluster.has_seen_the_end_of(topology_id), "every process has seen that", 30)
+        wait_until(lambda: cluster.has_seen_the_end_of(topology_id), "every process has seen that")
         for folder, data in kept.items():
             attacker.write(data, folder, topology_id)
         # It was, and is no more: what stands there now is ignored by every process that has seen that.
@@ -194,12 +194,12 @@ def test_a_cluster_moves_to_a_new_secret_without_a_stop(make: Make, token: Path)
 
     (before,) = keys()
     write_secret(token, TOKEN, NEW)
-    wait_until(lambda: is_asked(old_client) and is_asked(new_client), "both are known", 60)
+    wait_until(lambda: is_asked(old_client) and is_asked(new_client), "both are known")
     write_secret(token, NEW, TOKEN)
     wait_until(lambda: before not in keys(), "all is signed with the new one", 40)
     assert len(keys()) == 1
     write_secret(token, NEW)
-    wait_until(lambda: is_asked(new_client) and not is_asked(old_client), "the old one is known no more", 60)
+    wait_until(lambda: is_asked(new_client) and not is_asked(old_client), "the old one is known no more")
     cluster.responds(topology_id)
     assert cluster.runs(topology_id) == pid
     assert supervisor.drivers() == {6700: pid}

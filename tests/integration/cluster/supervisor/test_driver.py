@@ -68,11 +68,11 @@ def test_a_driver_is_deactivated_killed_and_goes_on_with_exact_state(
     assert all(part in kinds for part in ("java", "spout_host", "worker_daemon")), "a driver's session has all of it"
 
     cluster.set_status(topology, "INACTIVE")
-    wait_until(lambda: cluster.info(topology)["status"] == "INACTIVE", "deactivation", 20)
-    wait_until(lambda: cluster.info(topology)["pending"] == 0, "what was under way is done", 30)
+    wait_until(lambda: cluster.info(topology)["status"] == "INACTIVE", "deactivation")
+    wait_until(lambda: cluster.info(topology)["pending"] == 0, "what was under way is done")
     emitted = cluster.info(topology)["emitted"]
     cluster.set_status(topology, "ACTIVE")
-    wait_until(lambda: cluster.info(topology)["emitted"] > emitted, "activation", 20)
+    wait_until(lambda: cluster.info(topology)["emitted"] > emitted, "activation")
 
     before = len(notes(folder, "progress"))
     os.kill(owner.pid, signal.SIGKILL)
@@ -85,7 +85,7 @@ def test_a_driver_is_deactivated_killed_and_goes_on_with_exact_state(
     cluster.unassign(topology)
     again = supervisor.drivers()[6700]
     assert again != owner.pid
-    wait_until(lambda: not session_members(again), "the end of everything", 20)
+    wait_until(lambda: not session_members(again), "the end of everything")
     assert cluster.owner(topology) is None
     # Numbers come in order and each counts once, whatever died: n of them have the sum n (n - 1) / 2.
     for progress in notes(folder, "progress"):
@@ -149,7 +149,7 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     assert first.identity == read_manifest(checkpoint).storm_id
     wait_until(lambda: len(notes(folder, "progress")) > 3, "progress", START_SECS)
     cluster.unassign(topology)
-    wait_until(lambda: cluster.owner(topology) is None, "its end", 30)
+    wait_until(lambda: cluster.owner(topology) is None, "its end")
 
     # The disk stays with the machine that died.
     checkpoint.rename(tmp_path / "elsewhere")
@@ -157,7 +157,7 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     wait_until(refusals, "an empty checkpoint is refused", START_SECS)
     assert f"there is nothing at {checkpoint}" in refusals()[0]
     assert first.identity in refusals()[0]
-    wait_until(lambda: cluster.info(topology)["status"] == "FAILED", "its status says so", 20)
+    wait_until(lambda: cluster.info(topology)["status"] == "FAILED", "its status says so")
     assert cluster.info(topology)["error"] == refusals()[0]
     assert not checkpoint.exists(), "what was refused was not touched"
 
@@ -166,7 +166,7 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     wait_until(lambda: len(notes(folder, "begun")) == 2, "it goes on", START_SECS)
     assert notes(folder, "begun")[1]["next"] > 0
     cluster.unassign(topology)
-    wait_until(lambda: cluster.owner(topology) is None, "its end", 30)
+    wait_until(lambda: cluster.owner(topology) is None, "its end")
 
     # The next launch is told to begin from zero.
     launch = cluster.launches + 1
@@ -174,7 +174,7 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     assert cluster.assign(topology, supervisor.supervisor_id).launch == launch
     wait_until(lambda: len(notes(folder, "begun")) == 3, "it begins from zero", START_SECS)
     assert notes(folder, "begun")[2]["next"] == 0
-    wait_until(lambda: (now := known()) is not None and now.identity not in ("", first.identity), "new state", 60)
+    wait_until(lambda: (now := known()) is not None and now.identity not in ("", first.identity), "new state")
     # Once only: a driver that dies after that goes on.
     owner = cluster.owner(topology)
     assert owner is not None
@@ -182,7 +182,7 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     wait_until(lambda: len(notes(folder, "begun")) == 4, "the spout is opened again", START_SECS)
     assert notes(folder, "begun")[3]["next"] > 0
     cluster.unassign(topology)
-    wait_until(lambda: cluster.owner(topology) is None, "its end", 30)
+    wait_until(lambda: cluster.owner(topology) is None, "its end")
 
 
 @pytest.mark.slow

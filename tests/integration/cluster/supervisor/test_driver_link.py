@@ -47,10 +47,10 @@ def test_what_is_written_for_another_version_of_the_same_assignment_is_written_i
     cluster.session.client.set(path, b"")
     link.watch(lambda epoch: None)
     link.say_state(INFO)
-    wait_until(lambda: link.problem, "the link sees that the assignment can't be read", 20)
+    wait_until(lambda: link.problem, "the link sees that the assignment can't be read")
     assert cluster.state.get(CheckpointInfo, CHECKPOINTS, ID) is None
     cluster.session.client.set(path, found[0])
-    wait_until(lambda: cluster.state.get(CheckpointInfo, CHECKPOINTS, ID), "the state is known", 20)
+    wait_until(lambda: cluster.state.get(CheckpointInfo, CHECKPOINTS, ID), "the state is known")
     assert link.released is None
     assert link.lost is None
 
@@ -58,9 +58,9 @@ def test_what_is_written_for_another_version_of_the_same_assignment_is_written_i
 def test_an_assignment_that_changes_ends_the_driver_in_order(cluster: HandWritten, link: ClusterLink) -> None:
     link.watch(lambda epoch: None)
     link.say_state(INFO)
-    wait_until(lambda: cluster.state.get(CheckpointInfo, CHECKPOINTS, ID), "the state is known", 20)
+    wait_until(lambda: cluster.state.get(CheckpointInfo, CHECKPOINTS, ID), "the state is known")
     cluster.assign(ID, "s2")
-    wait_until(lambda: link.released == "its assignment has changed", "the driver is told", 20)
+    wait_until(lambda: link.released == "its assignment has changed", "the driver is told")
     assert link.lost is None
 
 
@@ -80,12 +80,12 @@ def test_an_older_assignment_that_somebody_writes_again_does_not_end_the_driver(
         link.own(lambda: False)
         link.watch(lambda epoch: None)
         cluster.session.client.set(path, old)
-        wait_until(lambda: "older than one that stood there before" in link.problem, "the driver sees that", 20)
+        wait_until(lambda: "older than one that stood there before" in link.problem, "the driver sees that")
         assert link.released is None
         cluster.session.client.set(path, new)
-        wait_until(lambda: not link.problem, "the driver reads its assignment again", 20)
+        wait_until(lambda: not link.problem, "the driver reads its assignment again")
         assert (link.released, link.lost) == (None, None)
         signed()
-        wait_until(lambda: link.released == "its assignment has changed", "a newer one counts", 20)
+        wait_until(lambda: link.released == "its assignment has changed", "a newer one counts")
     finally:
         link.close()

@@ -63,7 +63,7 @@ def run(cluster: HandWritten, supervisor: Supervisor, code: Path, **conf: object
     """Has a topology run; returns its driver's process id."""
     cluster.write_topology(ID, code, conf)
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: cluster.info(ID).get("status") == "ACTIVE", "the topology runs", 60)
+    wait_until(lambda: cluster.info(ID).get("status") == "ACTIVE", "the topology runs")
     owner = cluster.owner(ID)
     assert owner is not None
     assert supervisor.drivers() == {6700: owner.pid}
@@ -84,14 +84,14 @@ def test_a_supervisor_is_registered_and_its_id_stays(cluster: HandWritten, start
     supervisor = start()
 
     def info() -> SupervisorInfo:
-        wait_until(lambda: cluster.state.get(SupervisorInfo, SUPERVISORS, supervisor.supervisor_id), "registration", 60)
+        wait_until(lambda: cluster.state.get(SupervisorInfo, SUPERVISORS, supervisor.supervisor_id), "registration")
         found = cluster.state.get(SupervisorInfo, SUPERVISORS, supervisor.supervisor_id)
         assert found is not None
         return found[0]
 
     first = info()
     assert (first.host, first.slots) == ("127.0.0.1", (6700, 6701))
-    wait_until(lambda: info().heartbeat_at > first.heartbeat_at, "another heartbeat", 60)
+    wait_until(lambda: info().heartbeat_at > first.heartbeat_at, "another heartbeat")
     with pytest.raises(ClusterError, match=r"another supervisor runs in .*storm\.local\.dir"):
         Supervisor(cluster.conf_of())
     supervisor.stop()
@@ -108,16 +108,16 @@ def test_statuses_reach_the_driver_and_an_assignment_that_goes_ends_it(
     assert len(session_members(pid)) == 2
     for status, said in (("INACTIVE", "INACTIVE"), ("ACTIVE", "ACTIVE"), ("KILLED", "INACTIVE")):
         cluster.set_status(ID, status)  # type: ignore[arg-type]
-        wait_until(lambda said=said: cluster.info(ID)["status"] == said, status, 60)
+        wait_until(lambda said=said: cluster.info(ID)["status"] == said, status)
     cluster.unassign(ID)
-    wait_until(lambda: gone(pid), "the end of the driver and of its child", 60)
-    wait_until(lambda: cluster.owner(ID) is None, "its node goes", 60)
+    wait_until(lambda: gone(pid), "the end of the driver and of its child")
+    wait_until(lambda: cluster.owner(ID) is None, "its node goes")
     assert cluster.info(ID)["status"] == "KILLED"
-    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.EMPTY, "an empty slot", 60)
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.EMPTY, "an empty slot")
     slot = cluster.folder / "s1" / "supervisor" / "slots" / "6700"
     # A slot says that it is empty, and then cleans up.
-    wait_until(lambda: not (slot / "code").exists(), "the end of the code", 60)
-    wait_until(lambda: not (slot / "driver.json").exists(), "the end of the driver's file", 60)
+    wait_until(lambda: not (slot / "code").exists(), "the end of the code")
+    wait_until(lambda: not (slot / "driver.json").exists(), "the end of the driver's file")
     assert not (cluster.folder / "checkpoints" / ID / "storm" / "owner.json").exists(), "not given back"
 
 
@@ -153,7 +153,7 @@ def test_a_driver_that_does_not_end_is_killed_with_what_it_started(
     # It would end by itself when it sees that its assignment is gone; it can't while it is stopped.
     os.kill(pid, signal.SIGSTOP)
     cluster.unassign(ID)
-    wait_until(lambda: gone(pid), "the end of the driver and of its child", 60)
+    wait_until(lambda: gone(pid), "the end of the driver and of its child")
 
 
 @pytest.mark.representative
@@ -171,10 +171,10 @@ def test_a_driver_that_hangs_is_killed_and_started_again(cluster: HandWritten, s
     supervisor = start(**{"supervisor.worker.timeout.secs": 2, "supervisor.worker.shutdown.sleep.secs": 1})
     cluster.write_topology(ID, code, {"simulated.hang": True})
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: cluster.owner(ID), "a driver", 60)
+    wait_until(lambda: cluster.owner(ID), "a driver")
     first = cluster.owner(ID)
     assert first is not None
-    wait_until(lambda: (owner := cluster.owner(ID)) is not None and owner.pid != first.pid, "another", 60)
+    wait_until(lambda: (owner := cluster.owner(ID)) is not None and owner.pid != first.pid, "another")
     assert gone(first.pid)
     messages = [error.message for error in cluster.state.errors(ID)["__system"]]
     assert messages[0] == "the driver has had no heartbeat for 2 s; it is killed and started again"
@@ -183,33 +183,33 @@ def test_a_driver_that_hangs_is_killed_and_started_again(cluster: HandWritten, s
 def test_a_killed_supervisor_finds_its_driver_again(cluster: HandWritten, start: Start, code: Path) -> None:
     process = cluster.supervisor_process("s1")
     try:
-        wait_until(lambda: cluster.state.children(SUPERVISORS), "a supervisor", 60)
+        wait_until(lambda: cluster.state.children(SUPERVISORS), "a supervisor")
         (supervisor_id,) = cluster.state.children(SUPERVISORS)
         cluster.write_topology(ID, code, {})
         cluster.assign(ID, supervisor_id)
-        wait_until(lambda: cluster.info(ID), "the topology runs", 60)
+        wait_until(lambda: cluster.info(ID), "the topology runs")
     finally:
         process.kill()
     owner, before = cluster.owner(ID), cluster.info(ID)["emitted"]
     assert owner is not None
-    wait_until(lambda: cluster.info(ID)["emitted"] > before, "the driver goes on without a supervisor", 60)
+    wait_until(lambda: cluster.info(ID)["emitted"] > before, "the driver goes on without a supervisor")
     supervisor = start()
     assert supervisor.drivers() == {6700: owner.pid}
-    wait_until(lambda: supervisor.known, "the supervisor reads the cluster", 60)
+    wait_until(lambda: supervisor.known, "the supervisor reads the cluster")
     before = cluster.info(ID)["emitted"]
-    wait_until(lambda: cluster.info(ID)["emitted"] > before, "the driver goes on", 60)
+    wait_until(lambda: cluster.info(ID)["emitted"] > before, "the driver goes on")
     assert cluster.owner(ID) == owner
     assert supervisor.slots[6700].slot.phase is Phase.RUNNING
     # It is looked after as if it were a child.
     os.kill(owner.pid, signal.SIGKILL)
-    wait_until(lambda: another(cluster, owner.pid), "another driver", 60)
+    wait_until(lambda: another(cluster, owner.pid), "another driver")
 
 
 def test_a_new_launch_takes_the_place_of_the_old_one(cluster: HandWritten, start: Start, code: Path) -> None:
     supervisor = start()
     pid = run(cluster, supervisor, code)
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: another(cluster, pid), "another driver", 60)
+    wait_until(lambda: another(cluster, pid), "another driver")
     assert gone(pid)
     beat = cluster.beat(ID)
     assert beat is not None
@@ -235,14 +235,14 @@ def test_a_complete_topology_stays_complete_also_for_a_supervisor_that_comes_bac
     supervisor = start()
     cluster.write_topology(ID, code, {"simulated.tuples": 20})
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: cluster.info(ID).get("status") == "COMPLETED", "completion", 60)
-    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 60)
+    wait_until(lambda: cluster.info(ID).get("status") == "COMPLETED", "completion")
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.FINISHED, "the slot knows")
     pid = supervisor.drivers()[6700]
     assert gone(pid)
     supervisor.stop()
     supervisor = start()
-    wait_until(lambda: supervisor.known, "the supervisor reads the cluster", 60)
-    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.FINISHED, "the slot knows", 60)
+    wait_until(lambda: supervisor.known, "the supervisor reads the cluster")
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.FINISHED, "the slot knows")
     assert supervisor.drivers() == {6700: pid}
 
 
@@ -256,8 +256,8 @@ def test_code_that_was_changed_is_not_run_and_the_users_are_told(
     assert len(stored) == 1
     stored[0].write_bytes(stored[0].read_bytes()[:-1] + b"!")
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: cluster.state.errors(ID).get("__system"), "an error", 60)
-    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.BACKING_OFF, "a pause", 60)
+    wait_until(lambda: cluster.state.errors(ID).get("__system"), "an error")
+    wait_until(lambda: supervisor.slots[6700].slot.phase is Phase.BACKING_OFF, "a pause")
     assert supervisor.drivers() == {}
     assert cluster.owner(ID) is None
 
@@ -268,7 +268,7 @@ def test_a_topology_that_can_not_start_says_why_and_is_not_tried_without_a_pause
     supervisor = start()
     cluster.write_topology(ID, code, {"simulated.fail": "jobs.py:3: ImportError: no module named tensorflow"})
     cluster.assign(ID, supervisor.supervisor_id)
-    wait_until(lambda: supervisor.slots[6700].slot.failures == 2, "two failures", 60)
+    wait_until(lambda: supervisor.slots[6700].slot.failures == 2, "two failures")
     errors = cluster.state.errors(ID)["__system"]
     assert errors[0].message == "jobs.py:3: ImportError: no module named tensorflow"
     assert cluster.info(ID)["status"] == "FAILED"
@@ -291,16 +291,16 @@ def test_topologies_run_on_while_zookeeper_is_away(cluster: HandWritten, start: 
                 return int(json.loads(file.read_text())["number"])
 
             before = beats()
-            wait_until(lambda: beats() > before + 3, "the driver goes on", 60)
+            wait_until(lambda: beats() > before + 3, "the driver goes on")
             server.start()
-            wait_until(lambda: own.session.wait_connected(0.1), "a connection", 60)
+            wait_until(lambda: own.session.wait_connected(0.1), "a connection")
             # Expire the driver's session, too: it takes its topology again.
             own.session.client.delete(own.session.paths.of(OWNERS, ID))
-            wait_until(lambda: (owner := own.owner(ID)) is not None and owner.pid == pid, "ownership", 60)
+            wait_until(lambda: (owner := own.owner(ID)) is not None and owner.pid == pid, "ownership")
             again = own.session.client.exists(own.session.paths.of(OWNERS, ID))
             assert again.czxid > node.czxid
             owner_file = own.folder / "checkpoints" / ID / "storm" / "owner.json"
-            wait_until(lambda: json.loads(owner_file.read_text())["epoch"] == again.czxid, "the checkpoint says so", 60)
+            wait_until(lambda: json.loads(owner_file.read_text())["epoch"] == again.czxid, "the checkpoint says so")
             assert supervisor.drivers() == {6700: pid}
             assert not gone(pid)
         finally:
@@ -318,9 +318,9 @@ def test_the_second_driver_on_a_checkpoint_ends_the_first_at_once(
     from storm_on_spark.spark.checkpoint.owner import Owner, OwnerFence
 
     fence = OwnerFence(checkpoint, Owner(ID, 1 << 60, "another"))
-    wait_until(lambda: gone(pid), "the end of the first", 60)
+    wait_until(lambda: gone(pid), "the end of the first")
     assert "was taken over by a driver" in cluster.worker_log(ID)
     assert fence.lost() is None
     # What the supervisor starts in its place comes too late as well, while the other is there.
-    wait_until(lambda: "has a newer owner" in cluster.worker_log(ID), "the next is refused", 60)
+    wait_until(lambda: "has a newer owner" in cluster.worker_log(ID), "the next is refused")
     assert fence.lost() is None

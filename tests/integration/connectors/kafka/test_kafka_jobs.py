@@ -12,7 +12,8 @@ from chispa import assert_df_equality
 from deltalake import DeltaTable
 from kafka_broker import Kafka
 from lengths import PATIENCE_SECS
-from processes import ROOT, script, wait_for
+from processes import ROOT, script
+from waiting import eventually
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "jobs"))
 
@@ -51,7 +52,7 @@ def test_words_of_a_topic_are_counted_in_a_table_as_by_a_batch_job_and_on_throug
         kafka.send(topic, *part[1::2], None, partition=1, key=b"k")
         words += sum(len(line.split()) for line in part)
         with running_topology(kafka_word_count.build(conf), conf=conf, spark=spark_session, capture=()):
-            wait_for(lambda words=words: sum(row["count"] for row in rows(table)) >= words, "all words", every=LOOK)
+            eventually(lambda words=words: sum(row["count"] for row in rows(table)) >= words, "all words", every=LOOK)
     written = spark_session.createDataFrame(DeltaTable(table).to_pyarrow_table())
     expected = kafka_word_count.by_plain_spark(spark_session, servers, topic)
     assert_df_equality(written, expected, ignore_row_order=True, ignore_nullable=True)
@@ -69,8 +70,8 @@ def test_the_documented_command_without_its_checkpoint_is_refused_once_the_group
     kept = {**conf, Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path / "checkpoint")}
     kafka.send(topic, "a a a", "b")
     with running_topology(kafka_word_count.build(kept), conf=kept, spark=spark_session, capture=()):
-        wait_for(lambda: sum(row["count"] for row in rows(table)) == 4, "all words", every=LOOK)
-    wait_for(lambda: kafka.committed(group, topic) == 2, "the group's offset")
+        eventually(lambda: sum(row["count"] for row in rows(table)) == 4, "all words", every=LOOK)
+    eventually(lambda: kafka.committed(group, topic) == 2, "the group's offset")
     kafka.send(topic, "a")
 
     said = tmp_path / "conf.json"
@@ -89,10 +90,10 @@ def test_the_documented_command_without_its_checkpoint_is_refused_once_the_group
 
     # The two ways out.
     with running_topology(kafka_word_count.build(kept), conf=kept, spark=spark_session, capture=()):
-        wait_for(lambda: {row["word"]: row["count"] for row in rows(table)}["a"] == 4, "the new word", every=LOOK)
+        eventually(lambda: {row["word"]: row["count"] for row in rows(table)}["a"] == 4, "the new word", every=LOOK)
     other = {**conf, kafka_word_count.GROUP: "another", kafka_word_count.TABLE: str(tmp_path / "again")}
     with running_topology(kafka_word_count.build(other), conf=other, spark=spark_session, capture=()):
-        wait_for(lambda: sum(row["count"] for row in rows(tmp_path / "again")) == 5, "all words", every=LOOK)
+        eventually(lambda: sum(row["count"] for row in rows(tmp_path / "again")) == 5, "all words", every=LOOK)
 
 
 def test_clicks_are_joined_as_by_a_batch_job_and_late_ones_are_in_a_table_of_their_own(
@@ -118,15 +119,15 @@ def test_clicks_are_joined_as_by_a_batch_job_and_late_ones_are_in_a_table_of_the
     send(clicks, "user", *((f"i{n}", 1000 + 10 * n + (2000 if n % 3 == 0 else 500)) for n in range(EVENTS)))
     send(impressions, "ad", *((f"i{n}", 1000 + 10 * n) for n in range(EVENTS)))
     with running_topology(clickstream_join.build(conf), conf=conf, spark=spark_session, capture=()):
-        wait_for(lambda: len(rows(tmp_path / "joined")) == 40, "what is joined", every=LOOK)
-        wait_for(lambda: len(rows(tmp_path / "late")) == 20, "what is outside the window", every=LOOK)
+        eventually(lambda: len(rows(tmp_path / "joined")) == 40, "what is joined", every=LOOK)
+        eventually(lambda: len(rows(tmp_path / "late")) == 20, "what is outside the window", every=LOOK)
         # Each task sees the time go on in both streams; what was there before is over.
         send(clicks, "user", ("lonely", 2000), *((f"new{n}", 500_000) for n in range(20)))
         send(impressions, "ad", *((f"new{n}", 500_000) for n in range(20)))
-        wait_for(lambda: len(rows(tmp_path / "joined")) == 60, "the new ones", every=LOOK)
+        eventually(lambda: len(rows(tmp_path / "joined")) == 60, "the new ones", every=LOOK)
         send(clicks, "user", ("i1", 1200))
         send(impressions, "ad", ("late", 1200))
-        wait_for(lambda: len(rows(tmp_path / "late")) == 23, "what is late", every=LOOK)
+        eventually(lambda: len(rows(tmp_path / "late")) == 23, "what is late", every=LOOK)
 
     late = rows(tmp_path / "late")
     outside = [row for row in late if row["reason"] == "outside the window"]

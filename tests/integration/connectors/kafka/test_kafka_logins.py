@@ -13,9 +13,8 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from kafka import KafkaAdminClient
 from kafka_broker import Kafka, read, records
-from processes import wait_for
+from waiting import eventually
 
-from lab.streams.cluster import eventually
 from storm_on_spark import Fields, SetupError, TopologyBuilder
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.connectors.kafka import (
@@ -176,7 +175,7 @@ def test_spouts_and_bolts_of_spark_log_in(nothing_left_behind, spark_session, se
             found.update({target: [each.value for each in records(secured.server, target)] for target in targets})
             return all(found.values())
 
-        wait_for(complete, "all records")
+        eventually(complete, "all records")
     assert [found[target] for target in targets] == [[f"by {reads}".encode()] for reads, _ in pairs]
 
 
@@ -190,7 +189,7 @@ def test_a_wrong_password_is_refused_in_words_and_said_nowhere(
     told = []
 
     with SpoutTester(PlainKafkaSpout(secured.spout(login, topic, settings))) as tester:
-        wait_for(lambda: tester.next_tuple() or tester.collector.errors, "that it says so")
+        eventually(lambda: tester.next_tuple() or tester.collector.errors, "that it says so")
         told.append(str(tester.collector.errors[0]))
 
     bolt = PlainKafkaBolt(servers).with_topic_selector(topic).with_producer_properties(settings)

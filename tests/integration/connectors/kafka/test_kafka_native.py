@@ -10,7 +10,7 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from kafka_broker import Kafka
-from processes import wait_for
+from waiting import eventually
 
 from storm_on_spark import BaseBasicBolt, FailedException, Fields, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.kafka import (
@@ -78,7 +78,7 @@ def test_records_are_committed_once_done_retried_alone_and_given_up_through_rest
             consumer = KafkaConsumer(bootstrap_servers=kafka.server.bootstrap_servers, group_id="native")
             with closing(consumer):
                 place = TopicPartition(topic, 0)
-                wait_for(lambda: consumer.committed(place) == committed, "the offset that is committed")
+                eventually(lambda: consumer.committed(place) == committed, "the offset that is committed")
             return running.captured()
 
     first = run("or", committed=5)
@@ -141,16 +141,16 @@ def test_strategies_patterns_streams_by_topic_and_untracked_records(
     for name, given in spouts.items():
         builder.set_spout(name, KafkaSpout(given.build()))
     with running_topology(builder.create_topology(), spark=spark_session) as running:
-        wait_for(lambda: len(running.captured().values("pattern")) == 2, "what was there")
+        eventually(lambda: len(running.captured().values("pattern")) == 2, "what was there")
         kafka.send(lines, "new")
 
         def seen(name):
             return running.captured().values(name)
 
         for name in ("latest", "uncommitted", "timed"):
-            wait_for(lambda name=name: seen(name), name)
-        wait_for(lambda: len(seen("earliest")) == 3, "all values")
-        wait_for(lambda: len(seen("committed")) == 2, "what the group had not committed")
+            eventually(lambda name=name: seen(name), name)
+        eventually(lambda: len(seen("earliest")) == 3, "all values")
+        eventually(lambda: len(seen("committed")) == 2, "what the group had not committed")
         captured = running.captured()
     assert [seen_by for name in ("latest", "uncommitted", "timed") for seen_by in captured.values(name)] == [
         (lines, 2, "new", None, ())
@@ -213,11 +213,11 @@ def test_a_topic_that_was_made_again_ends_the_topology_and_its_old_offsets_count
 
     with running_topology(topology(), conf=conf("old"), spark=spark_session) as running:
         running.wait_until(lambda captured: len(captured.values("kafka")) == 3)
-        wait_for(lambda: kafka.committed(topic, topic) == 3 and kafka.note(topic, topic), "the id that is committed")
+        eventually(lambda: kafka.committed(topic, topic) == 3 and kafka.note(topic, topic), "the id that is committed")
         # The id is saved with the next micro-batch.
         kafka.send(topic, "d")
         running.wait_until(lambda captured: len(captured.values("kafka")) == 4)
-        wait_for(lambda: kafka.committed(topic, topic) == 4, "the offset that is committed")
+        eventually(lambda: kafka.committed(topic, topic) == 4, "the offset that is committed")
     note = kafka.note(topic, topic)
     kafka.make_again(topic)
     kafka.send(topic, *"ABCDE")

@@ -9,9 +9,10 @@ from collections import Counter
 import psutil
 import pytest
 from kafka_broker import records
-from processes import kill_group, killed, script, wait_for
+from processes import kill_group, killed, script
 from topologies import kafka_numbers
 from topologies.parts import Numbers
+from waiting import eventually
 
 from storm_on_spark import Fields, LocalCluster, SetupError, SinkContext, TopologyBuilder, TopologyFailedError
 from storm_on_spark.connectors.kafka import FieldNameTopicSelector, KafkaBolt
@@ -83,7 +84,7 @@ def test_a_broker_that_does_not_answer_ends_the_topology_and_a_restart_goes_on_w
         with running_topology(topology, conf=conf, spark=spark_session, capture=[]) as running:
             running.wait_until(lambda captured: len(captured.acked()) >= 20)
             broker.suspend()
-            wait_for(lambda: not running.query.isActive, "the end")
+            eventually(lambda: not running.query.isActive, "the end")
             failure = str(running.query.failure)
             acked = set(running.captured().acked())
     finally:
@@ -157,7 +158,7 @@ def test_after_a_kill_between_write_and_commit_that_micro_batch_alone_is_in_the_
     topic, servers = kafka.topic(2), kafka.server.bootstrap_servers
     arguments = [servers, topic, str(tmp_path)]
     with script(tmp_path / "tmp", "-m", "topologies.kafka_numbers", *arguments) as process:
-        wait_for(lambda: (tmp_path / "halted").exists() or process.poll() is not None, "the third write", 150)
+        eventually(lambda: (tmp_path / "halted").exists() or process.poll() is not None, "the third write")
         kill_group(process)
         assert killed(process), "the topology ended before the fault"
     before = Counter(int(record.value) for record in records(kafka.server, topic))

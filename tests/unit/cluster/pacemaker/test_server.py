@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
-from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings, daemon_login, topology_login
@@ -61,13 +61,6 @@ def digest(tmp_path: Path) -> dict[str, object]:
         "pacemaker_auth_payload": PAYLOAD,
         "nimbus.auth.token.file": str(file),
     }
-
-
-def eventually(holds: Callable[[], bool], secs: float = PATIENCE_SECS) -> None:
-    deadline = time.monotonic() + secs
-    while not holds():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.01)
 
 
 def test_a_client_is_answered_in_order_however_much_it_asks_at_once(serve: Serve) -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import pytest
 import stormtest
 from endless import Endless
 from stormtest import Spouts, make_worker
+from waiting import eventually
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, TopologyBuilder
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -164,7 +165,7 @@ def live(
     asked.start(processes)
     _, process = client.started[start_id]
     try:
-        wait_for(asked.listens)
+        eventually(asked.listens)
         assert asked.look(0, time.monotonic()).live is False
         assert asked.adopt(Adopt(start_id, spec.dumps(), b"token", Offset(), {}, ()))
         yield Live(spouts, asked, process, folder)
@@ -172,13 +173,6 @@ def live(
         process.kill()
         process.wait()
         remove_run_folder(start_id)
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + lengths.PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def ends(cut: Cut | None) -> list[int]:
@@ -241,7 +235,7 @@ def test_a_process_that_is_stopped_is_ended_and_that_is_logged(
         found.process.send_signal(signal.SIGSTOP)
         # Each of its threads stops when it comes to that; until then, the pulse answers.
         threads = Path(f"/proc/{found.process.pid}/task")
-        wait_for(lambda: all("State:\tT" in (thread / "status").read_text() for thread in threads.iterdir()))
+        eventually(lambda: all("State:\tT" in (thread / "status").read_text() for thread in threads.iterdir()))
         assert found.asked.look(0, time.monotonic()) is None
         assert found.process.wait(30) == -signal.SIGKILL
         assert "it has been stopped for" in caplog.text
@@ -266,7 +260,7 @@ def test_a_bolt_that_holds_the_interpreter_of_a_further_live_process_is_named_an
     with live(Holding("live.member"), tmp_path, monkeypatch, processes=2) as found:
         [member] = psutil.Process(found.process.pid).children()
         assert found.cut(8) is None, "its tuples are for the next micro-batch"
-        wait_for(lambda: not member.is_running())
+        eventually(lambda: not member.is_running())
         assert found.process.poll() is None
         tasks = found.spouts.worker.wiring.plan.components["bolt"].tasks
     said = capfd.readouterr().err
@@ -308,7 +302,7 @@ def test_a_tick_comes_when_it_is_due_and_not_at_the_next_look(tmp_path: Path, mo
             return [(float(line) - began - 0.87) % 1.0 for line in file.read_text().splitlines()]
 
         # A machine that is busy may be late; without an own wake-up each would be, by 0.12 s or more.
-        wait_for(lambda: any(secs < 0.05 for secs in late()))
+        eventually(lambda: any(secs < 0.05 for secs in late()))
 
 
 def test_a_message_times_out_when_it_is_due_and_not_at_the_next_checkpoint(

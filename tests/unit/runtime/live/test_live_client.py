@@ -11,10 +11,9 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +21,8 @@ import psutil
 import pytest
 import stormtest
 from endless import Endless
-from lengths import PATIENCE_SECS
 from stormtest import Spouts
+from waiting import eventually
 
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.codec import chunk
@@ -179,13 +178,6 @@ class Host:
         return "spout"
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.001)
-
-
 def test_an_executor_hears_acks_on_its_own_line_and_notices_its_end(live_spouts: tuple[Spouts, LiveClient]) -> None:
     spouts, asked = live_spouts
     task = spouts.open()
@@ -196,13 +188,13 @@ def test_an_executor_hears_acks_on_its_own_line_and_notices_its_end(live_spouts:
     executor.start()
     pid = asked.look(0, time.monotonic()).pid
     executor.tell(GoLive(str(asked.path), pid))
-    wait_for(lambda: task.stats.acked > 100)
+    eventually(lambda: task.stats.acked > 100)
     _, process = client.started[asked.path.parent.name.rpartition("-")[2]]
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: process.poll() is not None)
+    eventually(lambda: process.poll() is not None)
     # Once it has noticed, the coordinator has to hear of each cut again.
-    wait_for(lambda: [message for message in sent if isinstance(message, Progress) and message.cut])
-    wait_for(lambda: not executor.is_live)
+    eventually(lambda: [message for message in sent if isinstance(message, Progress) and message.cut])
+    eventually(lambda: not executor.is_live)
     executor.stop()
     executor.join(20)
     assert not executor.is_alive()
@@ -227,7 +219,7 @@ def test_a_process_that_is_told_to_end_several_times_ends_with_those_it_has_star
     make_private(socket_of(start_id).parent)
     with subprocess.Popen(words, stdin=subprocess.DEVNULL) as process:
         try:
-            wait_for(socket_of(start_id).exists)
+            eventually(socket_of(start_id).exists)
             others = psutil.Process(process.pid).children()
             assert len(others) == 2
             for _ in range(100):

@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark.runtime.processes.sessions import started_at
 
@@ -28,13 +27,6 @@ time.sleep(600)
 """
 
 
-def wait_until_gone(pid: int, started: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while started_at(pid) == started:
-        assert time.monotonic() < deadline, f"process {pid} outlives its parent"
-        time.sleep(0.01)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="a stopped process is ended by a signal of Linux's")
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_process_ends_when_its_parent_is_killed(stopped: bool) -> None:
@@ -48,7 +40,7 @@ def test_a_process_ends_when_its_parent_is_killed(stopped: bool) -> None:
             os.kill(child, signal.SIGSTOP)
         parent.kill()
         parent.wait()
-        wait_until_gone(child, started)
+        eventually(lambda: started_at(child) != started, "it outlives its parent")
 
 
 def test_a_process_whose_parent_is_gone_before_it_looks_ends_at_once() -> None:

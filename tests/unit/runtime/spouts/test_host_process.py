@@ -14,13 +14,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lengths import PATIENCE_SECS
 from stormtest import Nothing, make_worker
+from waiting import eventually
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.runtime.batches.clock import SystemClock
@@ -66,14 +66,6 @@ class Forking(BaseRichSpout):
         declarer.declare(Fields("n"))
 
 
-def wait_until(what: Callable[[], Any], seconds: float = PATIENCE_SECS) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline, "nothing came of it"
-        time.sleep(0.02)
-    return found
-
-
 def importable(spec: RunSpec) -> RunSpec:
     return dataclasses.replace(spec, sys_path=tuple(sys.path))
 
@@ -100,16 +92,16 @@ def test_a_host_that_is_killed_is_noticed_whatever_its_spout_has_started(tmp_pat
     notes = tmp_path / "notes"
     notes.mkdir()
     with running(Forking(how, str(notes)), tmp_path / "checkpoint") as (_, failures):
-        (first,) = wait_until(lambda: list(notes.iterdir()))
-        child = int(wait_until(first.read_text))
+        (first,) = eventually(lambda: list(notes.iterdir()))
+        child = int(eventually(first.read_text))
         assert started_at(child) is not None
         os.kill(int(first.name), signal.SIGKILL)
-        second = wait_until(lambda: [path for path in notes.iterdir() if path != first])[0]
-        wait_until(lambda: started_at(child) is None)
-        last = int(wait_until(second.read_text))
+        second = eventually(lambda: [path for path in notes.iterdir() if path != first])[0]
+        eventually(lambda: started_at(child) is None)
+        last = int(eventually(second.read_text))
     assert not failures
     assert started_at(int(second.name)) is None
-    wait_until(lambda: started_at(last) is None)
+    eventually(lambda: started_at(last) is None)
 
 
 class Hanging(BaseRichSpout):
@@ -132,7 +124,7 @@ def test_a_spout_that_does_not_let_its_process_end_is_named(
     monkeypatch.setattr(host_process, "STOP_SECONDS", 0.2)
     file = tmp_path / "called"
     with running(Hanging(str(file)), tmp_path / "checkpoint"):
-        wait_until(file.exists)
+        eventually(file.exists)
     [said] = [record.getMessage() for record in caplog.records]
     assert 'the process of spout "spout" (task ' in said
     assert "was ended: next_tuple or close had not returned" in said
@@ -176,7 +168,7 @@ def test_setup_is_the_first_message_whoever_else_talks(monkeypatch: pytest.Monke
         thread.start()
     try:
         host.start()
-        wait_until(lambda: len(said) == rounds, 60)
+        eventually(lambda: len(said) == rounds)
     finally:
         over.set()
         for thread in talkers:

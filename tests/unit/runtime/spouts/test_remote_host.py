@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from lengths import PATIENCE_SECS
 from stormtest import Nothing, make_worker
+from waiting import eventually
 
 from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.runtime.batches.clock import SystemClock
@@ -154,7 +155,7 @@ class Running:
 
     def opened_by(self, count: int) -> int:
         """Waits until this many processes have opened the spout, and two micro-batches of the last one came."""
-        _until(lambda: len(self.pids()) >= count)
+        eventually(lambda: len(self.pids()) >= count)
         self.next_batch()
         self.next_batch()
         return self.pids()[-1]
@@ -182,7 +183,7 @@ def test_a_host_calls_in_works_and_closes_its_spouts(running: Running) -> None:
     assert received > 0
     running.coordinator.stop()
     assert (running.notes / f"closed-{pid}").exists()
-    _until(lambda: started_at(pid) is None)
+    eventually(lambda: started_at(pid) is None)
 
 
 def test_a_host_that_is_killed_goes_on_where_it_was(running: Running) -> None:
@@ -199,7 +200,7 @@ def test_the_machine_is_lost(running: Running) -> None:
     first = running.opened_by(1)
     running.keeper.processes[0].kill()
     second = running.opened_by(2)
-    _until(lambda: started_at(first) is None)
+    eventually(lambda: started_at(first) is None)
     assert second != first
 
 
@@ -211,7 +212,7 @@ def test_a_frozen_host_that_wakes_up_after_it_was_replaced_changes_nothing_and_e
     running.opened_by(2)
     running.keeper.processes[0].send_signal(signal.SIGCONT)
     os.kill(first, signal.SIGCONT)
-    _until(lambda: started_at(first) is None)
+    eventually(lambda: started_at(first) is None)
     running.next_batch()
     running.next_batch()
     # The old task's host calls again, is not wanted, and takes nobody's place.
@@ -233,7 +234,7 @@ def test_a_network_that_breaks_and_comes_back(tmp_path: Path) -> None:
         first = running.opened_by(1)
         proxies[0].cut()
         proxies[0].drop()
-        _until(lambda: started_at(first) is None)
+        eventually(lambda: started_at(first) is None)
         proxies[0].mend()
         running.opened_by(2)
         assert not running.failures
@@ -245,7 +246,7 @@ def test_another_directory_of_the_same_name_is_refused(tmp_path: Path, monkeypat
     running = Running(tmp_path)
     try:
         running.coordinator.launch(Offset())
-        _until(lambda: running.setups)
+        eventually(lambda: running.setups)
         setup = running.setups[0]
         assert serving.here(setup, "there").claim == setup.claim
         other = tmp_path / "other" / "spouts"
@@ -283,7 +284,7 @@ def test_no_place_at_the_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         NoRoom(), tasks, lambda: pytest.fail("nobody is there"), pytest.fail, lambda _, why: told.append(why)
     )
     host.start()
-    _until(lambda: told)
+    eventually(lambda: told)
     host.stop()
     assert told == ["Spark has no slot"]
 
@@ -291,10 +292,3 @@ def test_no_place_at_the_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_secret_is_in_no_text() -> None:
     place = Place(0, "127.0.0.1", 7, "5ec3e7")
     assert "5ec3e7" not in f"{place} {place!r}"
-
-
-def _until(condition: Callable[[], Any], seconds: float = PATIENCE_SECS) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

@@ -6,15 +6,14 @@ import contextlib
 import pickle
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark.runtime.spouts.messages import Settle
 from storm_on_spark.runtime.spouts.remote.line import Line, LineError, answer_host, call_driver
@@ -162,7 +161,7 @@ def ears() -> Iterator[Ears]:
 def test_a_host_comes_through(ears: Ears) -> None:
     line = ears.call()
     line.send_bytes(Hello(0, 1, 2, "here", "").to_bytes())
-    _until(lambda: ears.came)
+    eventually(lambda: ears.came)
     ears.came[0][0].send_bytes(b"welcome")
     assert line.recv_bytes() == b"welcome"
     line.close()
@@ -185,7 +184,7 @@ def test_silent_connections_keep_nobody_out(ears: Ears) -> None:
     try:
         line = ears.call()
         line.send_bytes(Hello(0, 1, 2, "here", "").to_bytes())
-        _until(lambda: ears.came)
+        eventually(lambda: ears.came)
         line.close()
     finally:
         for connection in silent:
@@ -197,13 +196,6 @@ def _as_sent(line: Line, data: bytes, end: socket.socket) -> bytearray:
     before = line.bytes_sent
     line.send_bytes(data)
     return bytearray(end.recv(line.bytes_sent - before, socket.MSG_WAITALL))
-
-
-def _until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @given(st.sets(st.integers(1, 1 << 40)), st.data())

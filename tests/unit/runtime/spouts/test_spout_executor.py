@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from endless import Endless
-from lengths import PATIENCE_SECS
 from stormtest import Spouts
+from waiting import eventually
 
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts.messages import Failed, Idle, Message, Progress, SetActive, Settle, Want
@@ -37,13 +36,6 @@ class Host:
 
     def component_of(self, task: int) -> str:
         return "spout"
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.001)
 
 
 @pytest.fixture
@@ -72,20 +64,20 @@ def start(
     executor = Executor(host, (spouts.task_id,), active)  # type: ignore[arg-type]
     executors.append(executor)
     executor.start()
-    wait_for(lambda: loops or host.sent)
+    eventually(lambda: loops or host.sent)
     return loops[0] if loops else None, host, executor
 
 
 def test_an_executor_activates_emits_cuts_and_closes(tmp_path: Path, started: list[Executor]) -> None:
     loop, host, executor = start(started, tmp_path)
-    wait_for(lambda: loop.task.stats.emitted == 10)
+    eventually(lambda: loop.task.stats.emitted == 10)
     for active in (True, False, False, True):
         executor.tell(SetActive(active))
-    wait_for(lambda: len(loop.task.spout.calls) == 3)
+    eventually(lambda: len(loop.task.spout.calls) == 3)
     executor.tell(
         Settle(loop.task.task, 0, Runs.of(np.array([root_base(loop.task.task) + 1], np.uint64), np.zeros(1, np.uint8)))
     )
-    wait_for(lambda: loop.task.stats.acked)
+    eventually(lambda: loop.task.stats.acked)
     executor.stop()
     executor.join(20)
     assert loop.task.spout.calls == ["activate", "deactivate", "activate", "close"]
@@ -97,11 +89,11 @@ def test_an_executor_activates_emits_cuts_and_closes(tmp_path: Path, started: li
 def test_a_spout_that_starts_inactive_waits(tmp_path: Path, started: list[Executor]) -> None:
     loop, host, executor = start(started, tmp_path, active=False)
     executor.tell(Want())
-    wait_for(lambda: host.sent)
+    eventually(lambda: host.sent)
     assert host.sent[0] == Idle(loop.task.task, False)
     assert (loop.task.spout.next, loop.task.spout.calls) == (0, [])
     executor.tell(SetActive(True))
-    wait_for(lambda: loop.task.stats.emitted == 10)
+    eventually(lambda: loop.task.stats.emitted == 10)
 
 
 class Breaks(Endless):

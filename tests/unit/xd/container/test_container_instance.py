@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields
 from storm_on_spark.api.errors import FailedException
@@ -96,13 +96,6 @@ def _written(folder: Path, module: str) -> list[Any]:
     return [message.payload for record in records if record is not None for message in record.messages]
 
 
-def _until(true: Callable[[], object]) -> None:
-    limit = time.monotonic() + PATIENCE_SECS
-    while not true():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-
-
 def _emit(folder: Path, *payloads: object) -> None:
     journal = Journal(folder / "s" / "rate" / "1")
     journal.append(journal.last() + 1, Record(tuple(Message(payload, {}) for payload in payloads)))
@@ -122,13 +115,13 @@ def test_a_stream_goes_on_in_other_instances_with_nothing_lost_and_nothing_twice
         before = len(_written(tmp_path, "sum"))
         for each in pair:
             each.start()
-        _until(lambda: len(_written(tmp_path, "sum")) >= min(300, before + 90))  # noqa: B023 # called at once
+        eventually(lambda: len(_written(tmp_path, "sum")) >= min(300, before + 90))  # noqa: B023 # called at once
         for each in pair:
             each.stop()
     last = _source(tmp_path, maxMessages="300"), _bolt(tmp_path, _Running)
     for each in last:
         each.start()
-    _until(lambda: len(_written(tmp_path, "sum")) >= 300)
+    eventually(lambda: len(_written(tmp_path, "sum")) >= 300)
     for each in last:
         each.stop()
     assert _written(tmp_path, "rate") == [str(number) for number in range(300)]
@@ -143,7 +136,7 @@ def test_two_processes_that_believe_to_be_the_same_instance_write_one_journal(tm
     for _ in range(20):
         _emit(tmp_path, 1, 1)
         time.sleep(0.01)
-    _until(lambda: len(_written(tmp_path, "sum")) >= 90)
+    eventually(lambda: len(_written(tmp_path, "sum")) >= 90)
     for each in twins:
         each.stop()
     numbers = [*range(50), *[1] * 40]
@@ -154,7 +147,7 @@ def test_a_message_that_fails_leaves_no_trace_and_becomes_a_dead_letter(tmp_path
     _emit(tmp_path, "a", "bad", "b")
     bolt = _bolt(tmp_path, _Moody)
     bolt.start()
-    _until(lambda: len(_written(tmp_path, "sum")) == 2)
+    eventually(lambda: len(_written(tmp_path, "sum")) == 2)
     bolt.stop()
     assert _written(tmp_path, "sum") == [["a"], ["a", "b"]]
     letters = list((tmp_path / "s" / "sum" / "1" / "dead-letters").iterdir())
@@ -236,7 +229,7 @@ def test_an_input_that_a_bolt_holds_is_read_again_after_a_restart(tmp_path: Path
     _emit(tmp_path, "a", "b", "c")
     bolt = _bolt(tmp_path, _Holding)
     bolt.start()
-    _until(lambda: Journal(tmp_path / "s" / "sum" / "1").last())
+    eventually(lambda: Journal(tmp_path / "s" / "sum" / "1").last())
     bolt.stop()
     journal = Journal(tmp_path / "s" / "sum" / "1")
     record = journal.read(journal.last())
@@ -282,13 +275,13 @@ def test_an_input_that_a_bolt_holds_stays_held_when_a_later_one_becomes_a_dead_l
     _emit(tmp_path, "bad")
     bolt = _bolt(tmp_path, _Pairs)
     bolt.start()
-    _until(lambda: _letters(tmp_path))
-    _until(lambda: Journal(tmp_path / "s" / "sum" / "1").last() > 1)
+    eventually(lambda: _letters(tmp_path))
+    eventually(lambda: Journal(tmp_path / "s" / "sum" / "1").last() > 1)
     # After a restart "c" would be read again.
     assert _positions(tmp_path) == {"1": (1, 2)}
     _emit(tmp_path, "d")
-    _until(lambda: len(_written(tmp_path, "sum")) == 2)
-    _until(lambda: _positions(tmp_path) == {"1": (4, 0)})
+    eventually(lambda: len(_written(tmp_path, "sum")) == 2)
+    eventually(lambda: _positions(tmp_path) == {"1": (4, 0)})
     bolt.stop()
     assert _written(tmp_path, "sum") == [["a", "b"], ["c", "d"]]
     assert _letters(tmp_path) == ["bad"]
@@ -298,7 +291,7 @@ def test_an_input_that_a_bolt_holds_and_then_fails_is_a_dead_letter(tmp_path: Pa
     _emit(tmp_path, "a", "b", "c", "fail")
     bolt = _bolt(tmp_path, _Pairs)
     bolt.start()
-    _until(lambda: _positions(tmp_path) == {"1": (2, 0)})
+    eventually(lambda: _positions(tmp_path) == {"1": (2, 0)})
     bolt.stop()
     assert (_written(tmp_path, "sum"), _letters(tmp_path)) == ([["a", "b"]], ["c"])
 
@@ -323,7 +316,7 @@ def test_what_a_source_was_not_told_of_before_it_died_it_is_told_of_then(tmp_pat
 
     source = Instance("rate.1", lambda: Chain([("rate", Told())], "s.rate.1"), _bus(tmp_path), Place("s", "rate"))
     source.start()
-    _until(lambda: told)
+    eventually(lambda: told)
     source.stop()
     assert told == [7]
 
@@ -338,7 +331,7 @@ def test_instances_share_what_is_read(tmp_path: Path) -> None:
 
         each.start()
         journal = Journal(tmp_path / "s" / "sum" / str(sequence))
-        _until(journal.last)
+        eventually(journal.last)
         each.stop()
         found[sequence] = [message.payload for message in journal.read(1).messages]  # type: ignore[union-attr]
     assert sorted(found[1] + found[2]) == list(range(100))

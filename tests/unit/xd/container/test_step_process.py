@@ -7,13 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark.xd.container.jobs.orders import StepOrder
 from storm_on_spark.xd.container.jobs.process import StepProcess
@@ -88,14 +86,6 @@ class Step:
     def pids(self) -> list[int]:
         eventually((self.folder / "pids").exists)
         return [int(each) for each in (self.folder / "pids").read_text().split()]
-
-
-def eventually(what: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    pause = threading.Event()
-    while not what():
-        assert time.monotonic() < deadline
-        pause.wait(0.02)
 
 
 def runs(pid: int) -> bool:

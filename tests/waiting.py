@@ -12,11 +12,14 @@ T = TypeVar("T")
 
 
 def eventually(
-    what: Callable[[], T], timeout: float = PATIENCE_SECS, told: Callable[[], str] = lambda: "it did not happen in time"
+    what: Callable[[], T],
+    told: Callable[[], object] | str = "it did not happen",
+    timeout: float = PATIENCE_SECS,
+    every: float = 0.01,
 ) -> T:
     """Returns the first value of `what` that is true; fails with what `told` says if there is none in time."""
     deadline = time.monotonic() + timeout
     while not (value := what()):
-        assert time.monotonic() < deadline, told()
-        time.sleep(0.01)
+        assert time.monotonic() < deadline, f"{told if isinstance(told, str) else told()}: not within {timeout} s"
+        time.sleep(every)
     return value
