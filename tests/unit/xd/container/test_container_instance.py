@@ -174,7 +174,7 @@ def test_equal_errors_are_logged_with_their_number_and_the_input(
     journal.append(1, Record(tuple(Message(payload, headers) for payload in ["bad", "-1", "bad", "-1", "-1", "2"])))
     bolt = _bolt(tmp_path, _Strict)
     bolt.start()
-    _until(lambda: len(_written(tmp_path, "sum")) == 4)
+    eventually(lambda: len(_written(tmp_path, "sum")) == 4)
     bolt.stop()
     logged = [record.getMessage().splitlines() for record in caplog.records if "errors" in record.name]
     failed = "sum.1: sum failed in execute: ValueError: invalid literal for int() with base 10: 'bad'"
@@ -216,7 +216,7 @@ def test_an_error_of_a_source_names_the_message(tmp_path: Path, caplog: pytest.L
 
     source = Instance("mail.1", chain, _bus(tmp_path), Place("s", "mail"))
     source.start()
-    _until(lambda: f"mail failed in {phase}" in caplog.text)
+    eventually(lambda: f"mail failed in {phase}" in caplog.text)
     source.stop()
     logged = [record.getMessage() for record in caplog.records if f"mail failed in {phase}" in record.getMessage()]
     first, given = logged[0].splitlines()[:2]
