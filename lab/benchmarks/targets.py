@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Literal
+from typing import Any
 
 from lab.benchmarks import cases
 from lab.benchmarks.cases import (
@@ -25,8 +25,6 @@ from lab.benchmarks.cases import (
     pending_case,
 )
 from lab.benchmarks.harness import Outcome
-
-Unit = Literal["x", "%", "s", "ms", "MB", "bytes"]
 
 
 class MissingError(Exception):
@@ -86,22 +84,24 @@ class Target:
 
     Args:
         what: is measured.
-        limit: what the figure should be at least, or at most.
-        at_least: which of the two.
-        unit: of both.
+        wanted: what the figure should be at least, or at most, as people write it: `≥ 80 %`, `≤ 24 bytes`.
         figure: finds it in a round; raises `MissingError`.
     """
 
     what: str
-    limit: float
-    at_least: bool
-    unit: Unit
+    wanted: str
     figure: Callable[[Round], float]
 
     @property
-    def wanted(self) -> str:
-        """The limit as people write it."""
-        return f"{'≥' if self.at_least else '≤'} {shown(self.limit, self.unit, brief=True)}"
+    def unit(self) -> str:
+        """Of the figure."""
+        return self.wanted.rpartition(" ")[2]
+
+    def is_met(self, figure: float) -> bool:
+        """Whether a figure is as wanted."""
+        sign, limit, unit = self.wanted.split(" ")
+        compare = operator.ge if sign == "≥" else operator.le
+        return bool(compare(figure * 100 if unit == "%" else figure, float(limit)))
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,7 @@ class Verdict:
     @property
     def met(self) -> bool | None:
         """Whether the target is met; None without a figure."""
-        if not self.values:
-            return None
-        compare = operator.ge if self.target.at_least else operator.le
-        return bool(compare(self.median, self.target.limit))
+        return self.target.is_met(self.median) if self.values else None
 
 
 def judge(outcomes: Mapping[str, Outcome], rounds: int, soak: Mapping[str, Any] | None) -> list[Verdict]:
@@ -161,7 +158,7 @@ def _of_soak(soak: Mapping[str, Any] | None) -> Sequence[Verdict]:
     found = []
     for what, name, limit in SOAK_LIMITS:
         hours = f"soak of {soak['hours']:.1f} h" if soak else "soak"
-        target = Target(f"{hours}: {what}, last quarter over second", limit, False, "x", lambda _: 0.0)
+        target = Target(f"{hours}: {what}, last quarter over second", f"≤ {limit:g} x", lambda _: 0.0)
         if soak is None:
             found.append(Verdict(target, (), "`make soak` was not run here"))
         else:
@@ -178,15 +175,11 @@ SOAK_LIMITS = (
 """What is flat: title, figure of `soak`, and how much more of it there may be at the end."""
 
 
-def shown(value: float, unit: Unit, *, brief: bool = False) -> str:
+def shown(value: float, unit: str) -> str:
     """Returns a figure as people write it."""
-    if unit == "ms":
-        return f"{value:g} ms" if brief else f"{value:.2f} ms"
-    if unit == "x":
-        return f"{value:g} x" if brief else f"{value:.2f} x"
     if unit == "%":
-        return f"{100 * value:g} %" if brief else f"{100 * value:.1f} %"
-    return f"{value:g} {unit}" if brief else f"{value:.1f} {unit}"
+        value *= 100
+    return f"{value:.{2 if unit in ('ms', 'x') else 1}f} {unit}"
 
 
 def _speeds(case: str, other: str) -> Callable[[Round], float]:
@@ -224,91 +217,63 @@ def _read_at_start(of: Round) -> float:
 
 
 TARGETS: tuple[Target, ...] = (
-    Target(
-        "word count, per-tuple, acked, over Storm's Java bolts",
-        1.2,
-        True,
-        "x",
-        _speeds(cases.PER_TUPLE, cases.STORM),
-    ),
+    Target("word count, per-tuple, acked, over Storm's Java bolts", "≥ 1.2 x", _speeds(cases.PER_TUPLE, cases.STORM)),
     Target(
         "word count, per-tuple, acked, over Storm's Python bolts",
-        40,
-        True,
-        "x",
+        "≥ 40 x",
         _speeds(cases.PER_TUPLE, cases.STORM_PYTHON),
     ),
     Target(
         "word count, bolts of pystorm in process, over the same over Storm's multilang",
-        40,
-        True,
-        "x",
+        "≥ 40 x",
         _speeds(cases.PYSTORM, cases.STORM_PYTHON),
     ),
-    Target("word count, columnar, acked, over Storm's Java bolts", 8, True, "x", _speeds(cases.COLUMNAR, cases.STORM)),
-    Target("word count, columnar, acked, of native PySpark", 0.2, True, "%", _speeds(cases.COLUMNAR, cases.NATIVE)),
-    Target("cost of acking, per-tuple", 0.25, False, "%", _cost(cases.PER_TUPLE, cases.PER_TUPLE_NO_ACKERS)),
-    Target("cost of acking, columnar", 0.3, False, "%", _cost(cases.COLUMNAR, cases.COLUMNAR_NO_ACKERS)),
+    Target("word count, columnar, acked, over Storm's Java bolts", "≥ 8 x", _speeds(cases.COLUMNAR, cases.STORM)),
+    Target("word count, columnar, acked, of native PySpark", "≥ 20 %", _speeds(cases.COLUMNAR, cases.NATIVE)),
+    Target("cost of acking, per-tuple", "≤ 25 %", _cost(cases.PER_TUPLE, cases.PER_TUPLE_NO_ACKERS)),
+    Target("cost of acking, columnar", "≤ 30 %", _cost(cases.COLUMNAR, cases.COLUMNAR_NO_ACKERS)),
     Target(
         "complete latency p50 at 1,000/s over native stateful PySpark",
-        2,
-        False,
-        "x",
+        "≤ 2 x",
         lambda of: of.latency(cases.LATENCY, "p50") / of.latency(cases.NATIVE_LATENCY, "p50"),
     ),
     Target(
         "complete latency at 1,000/s, p99 over p50",
-        3,
-        False,
-        "x",
+        "≤ 3 x",
         lambda of: of.latency(cases.LATENCY, "p99") / of.latency(cases.LATENCY, "p50"),
     ),
-    Target("local[2] over local[1]", 1.7, True, "x", _speeds(cases.PER_TUPLE, cases.ONE_CORE)),
-    Target("the same, local[1] with all processes on one core", 1.7, True, "x", _speeds(cases.PER_TUPLE, cases.PINNED)),
+    Target("local[2] over local[1]", "≥ 1.7 x", _speeds(cases.PER_TUPLE, cases.ONE_CORE)),
+    Target("the same, local[1] with all processes on one core", "≥ 1.7 x", _speeds(cases.PER_TUPLE, cases.PINNED)),
     Target(
         "1 million keys against 10, attributes: throughput",
-        0.6,
-        True,
-        "%",
+        "≥ 60 %",
         _speeds(keys_case(MILLION, False), keys_case(10, False)),
     ),
     Target(
         "1 million keys against 10, KeyValueState: throughput",
-        0.6,
-        True,
-        "%",
+        "≥ 60 %",
         _speeds(keys_case(MILLION, True), keys_case(10, True)),
     ),
-    Target("the same, attributes, with 10 keys that change: latency p50", 1.2, False, "x", _batch_growth(False)),
-    Target("the same, KeyValueState, with 10 keys that change: latency p50", 1.2, False, "x", _batch_growth(True)),
+    Target("the same, attributes, with 10 keys that change: latency p50", "≤ 1.2 x", _batch_growth(False)),
+    Target("the same, KeyValueState, with 10 keys that change: latency p50", "≤ 1.2 x", _batch_growth(True)),
     Target(
         "10 million keys of one task, KeyValueState: memory of the worker",
-        500,
-        False,
-        "MB",
+        "≤ 500 MB",
         lambda of: of(large_case(10 * MILLION, False), "worker_mb"),
     ),
-    Target("the same against all in memory, Zipf: throughput", 0.8, True, "%", _paged(ZIPF)),
-    Target("the same against all in memory, uniform: throughput", 0.3, True, "%", _paged(UNIFORM)),
-    Target("the same: read at a start, of the state's bytes", 0.1, False, "%", _read_at_start),
+    Target("the same against all in memory, Zipf: throughput", "≥ 80 %", _paged(ZIPF)),
+    Target("the same against all in memory, uniform: throughput", "≥ 30 %", _paged(UNIFORM)),
+    Target("the same: read at a start, of the state's bytes", "≤ 10 %", _read_at_start),
     Target(
         "1 million pending roots: state of each",
-        24,
-        False,
-        "bytes",
+        "≤ 24 bytes",
         lambda of: of(pending_case(MILLION), "pending_bytes_each"),
     ),
     Target(
-        "1 million pending roots against none: throughput",
-        0.7,
-        True,
-        "%",
-        _speeds(pending_case(MILLION), pending_case(0)),
+        "1 million pending roots against none: throughput", "≥ 70 %", _speeds(pending_case(MILLION), pending_case(0))
     ),
-    Target(
-        "idle topology, of one core", 0.03, False, "%", lambda of: of(cases.LATENCY, "phases", IDLE.name, "cores_used")
-    ),
-    Target("command to first ack", 9, False, "s", lambda of: of(cases.COMMAND, "first_ack_secs")),
+    Target("idle topology, of one core", "≤ 3 %", lambda of: of(cases.LATENCY, "phases", IDLE.name, "cores_used")),
+    Target("command to first ack", "≤ 9 s", lambda of: of(cases.COMMAND, "first_ack_secs")),
 )
 """Apart from those of the soak."""
 
@@ -320,7 +285,7 @@ def _ms(what: str, case: str, phase: Phase, p50: float | None, p99: float | None
         return lambda of: of(case, "phases", phase.name, "latency_ms", percentile)
 
     limits = (("p50", p50), ("p99", p99))
-    return [Target(f"{what}: {p}", ms, False, "ms", figure(p)) for p, ms in limits if ms is not None]
+    return [Target(f"{what}: {p}", f"≤ {ms:g} ms", figure(p)) for p, ms in limits if ms is not None]
 
 
 def _written(case: str) -> Callable[[Round], float]:
@@ -331,9 +296,7 @@ REALTIME_TARGETS: tuple[Target, ...] = (
     *_ms("word count at 1,000/s, acked", cases.REALTIME, at(1000), 1, 10),
     Target(
         "the same, p50 over Storm's Java bolts",
-        1,
-        False,
-        "x",
+        "≤ 1 x",
         lambda of: of.latency(cases.REALTIME, "p50") / of.latency(cases.STORM, "p50"),
     ),
     *_ms("the same at 10/s", cases.REALTIME, at(10), 1, 10),
@@ -344,14 +307,12 @@ REALTIME_TARGETS: tuple[Target, ...] = (
     *_ms("1 million keys in KeyValueState, 7,000/s", cases.realtime_case(MILLION, True), SEVEN_THOUSAND, None, 25),
     *_ms('durability "machine" at 1,000/s', cases.REALTIME_MACHINE, at(1000), 3, 25),
     *_ms("full speed with 500 pending", cases.REALTIME_PENDING, FULL, None, 25),
-    Target("full speed over Storm's Java bolts", 1, True, "x", _speeds(cases.REALTIME, cases.STORM)),
-    Target("full speed, of the throughput profile's", 0.7, True, "%", _speeds(cases.REALTIME, cases.PER_TUPLE)),
-    Target("idle, of one core", 0.03, False, "%", lambda of: of(cases.REALTIME, "phases", IDLE.name, "cores_used")),
+    Target("full speed over Storm's Java bolts", "≥ 1 x", _speeds(cases.REALTIME, cases.STORM)),
+    Target("full speed, of the throughput profile's", "≥ 70 %", _speeds(cases.REALTIME, cases.PER_TUPLE)),
+    Target("idle, of one core", "≤ 3 %", lambda of: of(cases.REALTIME, "phases", IDLE.name, "cores_used")),
     Target(
         "bytes written a message at 1,000/s, over the latency profile's",
-        1.5,
-        False,
-        "x",
+        "≤ 1.5 x",
         lambda of: _written(cases.REALTIME)(of) / _written(cases.LATENCY)(of),
     ),
 )
@@ -366,34 +327,24 @@ _KAFKA_SPEED = ("phases", FULL.name, "roots_per_second")
 
 CONNECTOR_TARGETS: tuple[Target, ...] = (
     Target(
-        "Kafka to Delta, pass-through, acked, of native PySpark",
-        0.6,
-        True,
-        "%",
-        _beside_native(cases.PASS, *_KAFKA_SPEED),
+        "Kafka to Delta, pass-through, acked, of native PySpark", "≥ 60 %", _beside_native(cases.PASS, *_KAFKA_SPEED)
     ),
     *(
         Target(
             f"record's making to Delta's commit at 1,000/s, {p}, over native PySpark",
-            1.3,
-            False,
-            "x",
+            "≤ 1.3 x",
             _beside_native(cases.KAFKA_LATENCY, "phases", at(1000).name, "latency_ms", p),
         )
         for p in ("p50", "p99")
     ),
     Target(
         "Kafka to word count, per-tuple, acked, over Storm with storm-kafka-client",
-        1.2,
-        True,
-        "x",
+        "≥ 1.2 x",
         lambda of: of.speed(cases.kafka_case(cases.ONLY_COUNTED)) / of.speed(cases.KAFKA_STORM),
     ),
     Target(
         "catching up with 60 s of 5,000/s, over native PySpark",
-        1.3,
-        False,
-        "x",
+        "≤ 1.3 x",
         _beside_native(cases.KAFKA_PAUSE, "catching_up_secs"),
     ),
 )
