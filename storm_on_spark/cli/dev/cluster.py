@@ -32,8 +32,8 @@ from storm_on_spark.cluster.security.own import make_secret_file
 from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.plan.explain.words import counted
-from storm_on_spark.runtime.processes.parent import die_with_parent
-from storm_on_spark.runtime.processes.server import HOST, free_ports
+from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.server import HOST, free_ports, last_words
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.xd.client import AdminClient
 
@@ -56,7 +56,6 @@ _END_SECS: Final = 20.0
 """Supervisors end their drivers first."""
 _AGAIN_SECS: Final = 2.0
 _AGAIN_MAX_SECS: Final = 60.0
-_LAST_WORDS_BYTES: Final = 20_000
 
 Say = Callable[[str], object]
 
@@ -68,21 +67,10 @@ class Daemon:
     name: str
     command: list[str]
     log: Path
-    process: subprocess.Popen[bytes] | None = None
+    process: KeptProcess | None = None
     pause: float = _AGAIN_SECS
     """Before it is started again."""
     again_at: float | None = None
-
-    @property
-    def last_words(self) -> str:
-        """The last line that it said."""
-        try:
-            with self.log.open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_WORDS_BYTES))
-                lines = file.read().decode("utf-8", "replace").split("\n")
-        except OSError:
-            return "it said nothing"
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 @dataclass
@@ -250,7 +238,7 @@ class DevCluster:
         home.mkdir(mode=0o700)
         file = self._secret(f"{name}/conf.yaml", json.dumps({"storm.local.dir": str(home), **conf}, indent=1))
         command = [sys.executable, "-m", "storm_on_spark.cli", kind, "--conf", str(file), *options]
-        self.daemons.append(Daemon(name, die_with_parent(command), home / "daemon.log"))
+        self.daemons.append(Daemon(name, command, home / "daemon.log"))
 
     def _secret(self, name: str, content: str) -> Path:
         path = self.folder / name
@@ -262,19 +250,10 @@ class DevCluster:
         self._tell_guard(self.zookeeper.pid)
 
     def _launch(self, daemon: Daemon) -> None:
-        with daemon.log.open("ab") as log:
-            daemon.process = subprocess.Popen(
-                daemon.command,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._daemons_environment(),
-                # Ctrl-C in the terminal is for us, who then end them in order.
-                start_new_session=True,
-            )
+        environment = self._daemons_environment()
+        daemon.process = KeptProcess(daemon.name, daemon.command, self.folder, daemon.log, environment)
         daemon.again_at = None
-        self._tell_guard(daemon.process.pid)
+        self._tell_guard(daemon.process.leader)
 
     def _daemons_environment(self) -> dict[str, str]:
         spark = {} if self.spark is None else self.spark.environment
@@ -303,8 +282,8 @@ class DevCluster:
                 self._is_ready(client) and self._spark_is_ready() and self._streams_are_ready()
             ):
                 for daemon in self.daemons:
-                    if daemon.process is not None and daemon.process.poll() is not None:
-                        raise SetupError(f"{daemon.name} has ended: {daemon.last_words}")
+                    if daemon.process is not None and daemon.process.pid is None:
+                        raise SetupError(f"{daemon.name} has ended: {last_words(daemon.log, lines=1)}")
                 if time.monotonic() > deadline:
                     raise SetupError(f"the cluster is not ready after {_READY_SECS:g} s; {self._why_not(client)}")
                 time.sleep(_POLL_SECS)
@@ -349,10 +328,10 @@ class DevCluster:
             time.sleep(_POLL_SECS)
 
     def _look_after(self, daemon: Daemon, now: float) -> None:
-        if daemon.process is None or daemon.process.poll() is None:
+        code = None if daemon.process is None else daemon.process.exit_code
+        if code is None:
             return
         if daemon.again_at is None:
-            code = daemon.process.returncode
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             self.say(f"{daemon.name} has ended ({how}); starting it again in {daemon.pause:g} s")
             daemon.again_at = now + daemon.pause
@@ -396,14 +375,11 @@ class DevCluster:
         """Ends everything in order: drivers with their supervisors, and Nimbuses; then Spark, then ZooKeeper."""
         running = [daemon.process for daemon in self.daemons if daemon.process is not None]
         for process in running:
-            process.terminate()
+            process.send(signal.SIGTERM)
         deadline = time.monotonic() + self._patience
         for process in running:
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            if not process.wait(max(0.0, deadline - time.monotonic())):
+                process.end()
         if self.spark is not None:
             self.spark.close()
         self.zookeeper.close()

@@ -13,7 +13,7 @@ import pytest
 from lengths import PATIENCE_SECS
 from processes import ROOT, environment, kill_group
 
-from storm_on_spark.testing.servers.standalone import StandaloneCluster
+from storm_on_spark.cluster.standalone import StandaloneCluster
 
 LINES = 12_000
 

@@ -17,8 +17,8 @@ import pytest
 from lengths import PATIENCE_SECS
 from processes import environment
 
+from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.runtime.processes.sessions import kill_session, started_at
-from storm_on_spark.testing.servers.standalone import StandaloneCluster
 
 DRIVER = Path(__file__).parent / "placed.py"
 COUNT = 2000

@@ -94,7 +94,7 @@ def test_a_standalone_cluster_serves_no_other_users(tmp_path: Path) -> None:
     code = """
 import httpx, psutil, subprocess, sys
 from pathlib import Path
-from storm_on_spark.testing.servers.standalone import StandaloneCluster
+from storm_on_spark.cluster.standalone import StandaloneCluster
 with StandaloneCluster(Path("spark").absolute(), 0) as cluster:
     command = [sys.executable, "stranger.py", cluster.master.rpartition(":")[2], "Master"]
     print(subprocess.run(command, capture_output=True, text=True, check=True).stdout, end="")
