@@ -1,30 +1,46 @@
 """The way of one tuple through the code: word count runs over one line of text, and each step says where it is.
 
-Nothing here knows the way: `sys.setprofile` watches the running code. A step is a function that is called from another
-room for the first time, between the first `next_tuple` and the last `ack`. Needs no Spark: `InProcessTopology` runs
-everything on this thread.
+Nothing here knows the way: `sys.setprofile` watches the running code. A step is a function that is called for the first
+time, between the first `next_tuple` and the last `ack`: from another room, or as the first one of its file. Properties
+are no steps. Needs no Spark: `InProcessTopology` runs everything on this thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import inspect
+import itertools
 import logging
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "storm_on_spark"
 FIRST, LAST = "next_tuple", "ack"
-ASIDE = ("processes", "reports", "run", "storage", "values")
-"""Rooms that serve all others."""
+ASIDE = ("in_process", "processes", "reports", "run", "storage", "values")
+"""Rooms that serve all others, and the one that stands in for Spark."""
+CALLED = ("__call__", "__missing__")
+"""Special methods that do more than to make or to describe an object."""
 USERS = (ROOT / "jobs" / "word_count.py", PACKAGE / "api" / "component.py")
 """The user's code, and what it inherits."""
+
+AGAIN = {
+    "batches/coordinator.py": "It hears of the cut, says how far the micro-batch reaches, and takes its outcomes: "
+    "calls from three processes.",
+    "codec/chunk.py": "Rooms hand on bytes, as Spark, the log or another process may be between any two. Each kind of "
+    "chunk has a function that writes it and one that reads it. The header goes along, read once in a process.",
+    "emit/output.py": "An execution of a bolt begins, may be taken back to a mark, emits and is sealed; a spout emits, "
+    "and a cut seals.",
+    "tracking/lineage.py": "Roots are found for what is emitted, then for what was executed; what is new is marked.",
+    "tracking/runs.py": "The acker packs outcomes, the driver joins them and splits them by spout, and the spout's "
+    "process unpacks them.",
+}
+"""Why a file is visited more than twice."""
 
 sys.path[:0] = [str(ROOT), str(ROOT / "jobs")]
 
@@ -45,6 +61,7 @@ class Walk:
     def __init__(self) -> None:
         self._steps: list[Step] = []
         self._seen: set[object] = set()
+        self._files: set[Path] = set()
         self._docs: dict[str, dict[int, str]] = {}
 
     def __enter__(self) -> Walk:
@@ -57,36 +74,50 @@ class Walk:
     def steps(self) -> list[Step]:
         """Returns what was seen of the way, in the order in which it was first taken."""
         names = [step.function.rpartition(".")[2] for step in self._steps]
-        return self._steps[names.index(FIRST) : len(names) - names[::-1].index(LAST)]
+        return self._steps[: len(names) - names[::-1].index(LAST)]
 
     def _on_event(self, frame: FrameType, event: str, _: object) -> None:
         code, caller = frame.f_code, frame.f_back
         if event != "call" or code in self._seen or caller is None:
             return
+        if not self._steps and code.co_name != FIRST:
+            return
         path = Path(code.co_filename)
-        if path.parent == Path(caller.f_code.co_filename).parent or not path.is_relative_to(ROOT):
+        if path.parent == Path(caller.f_code.co_filename).parent and path in self._files:
+            return
+        if path.parent.name in ASIDE or (path not in USERS and not path.is_relative_to(PACKAGE / "runtime")):
             return
         self._seen.add(code)
-        if path.parent.name in ASIDE or (not path.is_relative_to(PACKAGE / "runtime") and path not in USERS):
-            return
-        name = getattr(code, "co_qualname", code.co_name)
-        purpose = self._purpose(path, code.co_firstlineno)
-        if purpose or path in USERS:
+        purpose, is_door = self._look_up(path, code)
+        if is_door:
+            self._files.add(path)
+            name = getattr(code, "co_qualname", code.co_name).replace(".<locals>", "")
             self._steps.append(Step(str(path.relative_to(ROOT)), code.co_firstlineno, name, purpose))
 
-    def _purpose(self, path: Path, line: int) -> str:
-        """Returns the first line of a function's docstring; nothing for one that has none."""
+    def _look_up(self, path: Path, code: CodeType) -> tuple[str, bool]:
+        """Returns the first line of a function's docstring, and whether it is a step: values that are read are none."""
         docs = self._docs.get(str(path))
         if docs is None:
-            docs = self._docs[str(path)] = dict(_documented(path))
-        return docs.get(line, "")
+            docs = self._docs[str(path)] = dict(_functions(path))
+        return docs.get(code.co_firstlineno, ("", False))
 
 
-def _documented(path: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and (doc := ast.get_docstring(node)):
-            first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
-            yield first, inspect.cleandoc(doc).partition("\n")[0]
+def _functions(path: Path) -> Iterator[tuple[int, tuple[str, bool]]]:
+    """Yields line, purpose and whether it is a step, of each function; one without a docstring has that around it."""
+    parents: list[tuple[ast.AST, str]] = [(ast.parse(path.read_text(encoding="utf-8")), "")]
+    while parents:
+        parent, purpose = parents.pop()
+        for node in ast.iter_child_nodes(parent):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                parents.append((node, purpose))
+                continue
+            doc = (ast.get_docstring(node) or purpose).partition("\n")[0]
+            parents.append((node, doc))
+            if not isinstance(node, ast.ClassDef):
+                decorators = node.decorator_list
+                value = any(isinstance(each, ast.Name) and "property" in each.id for each in decorators)
+                special = node.name.startswith("__") and node.name not in CALLED
+                yield (decorators[0] if decorators else node).lineno, (doc, not value and not special)
 
 
 def walk(text: str) -> list[Step]:
@@ -107,17 +138,30 @@ def walk(text: str) -> list[Step]:
     return found.steps()
 
 
+def visits(steps: list[Step]) -> list[list[Step]]:
+    """Returns the steps by visit: those that follow each other in one file."""
+    return [list(visit) for _, visit in itertools.groupby(steps, key=lambda step: step.file)]
+
+
 def main() -> None:
-    """Prints the steps, room by room."""
+    """Prints the steps, visit by visit, and why files are visited again."""
     parser = argparse.ArgumentParser(prog="make walk", description=__doc__.partition("\n")[0])
     parser.add_argument("text", nargs="?", default="storm", help="the line of text (storm)")
-    room = ""
-    for number, step in enumerate(walk(parser.parse_args().text), 1):
-        if (here := str(Path(step.file).parent)) != room:
-            room = here
+    steps = walk(parser.parse_args().text)
+    found, room, rooms = visits(steps), "", 0
+    for number, visit in enumerate(found, 1):
+        if (here := str(Path(visit[0].file).parent)) != room:
+            room, rooms = here, rooms + 1
             print(f"\n{room}/")
-        where = f"{Path(step.file).name}:{step.line}"
-        print(f"  {number:3}  {where:28} {step.function:40} {step.purpose}")
+        for step in visit:
+            head = f"{number:3}  {Path(step.file).name}" if step is visit[0] else ""
+            print(f"  {head:30}:{step.line:<4} {step.function:36} {step.purpose}")
+    files = Counter(visit[0].file for visit in found)
+    print(f"\n{len(steps)} steps in {len(found)} visits to {len(files)} files, with {rooms - 1} changes of room.")
+    for file, count in files.most_common():
+        why = AGAIN.get(file.partition("/runtime/")[2])
+        if count > 2 and why is not None:
+            print(f"{count:3} visits to {file}: {why}")
 
 
 if __name__ == "__main__":

@@ -383,6 +383,7 @@ class Coordinator:
     # --- from the hosts ---------------------------------------------------------------
 
     def _on_message(self, message: messages.Message) -> None:
+        """Takes in what a spout host says, on the host's thread."""
         with self._writing_checkpoint():
             assert isinstance(message, (messages.Ready, messages.Failed, messages.Progress, messages.Idle)), message
             if isinstance(message, messages.Failed):

@@ -222,6 +222,7 @@ class Owners(KeyCache):
 
 
 def _by_fields(router: Router) -> Chooser:
+    """One task for each key, by its hash."""
     owners, positions = Owners(router), router.positions()
     router.owners = owners
     of = owners.of

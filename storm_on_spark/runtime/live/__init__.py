@@ -1,5 +1,8 @@
 """Real time: the tasks of a topology execute tuples as they come, between Spark's micro-batches.
 
+Cuts of the spout log come in as they are written. Outcomes go out at once, and at a barrier the state that changed.
+Begin with `tasks.py`.
+
     messages.py        what a live process and a worker, the coordinator and the spout hosts say to each other
     state.py           the state of tasks in memory, and what changed in it: pure
     gathered.py        outcomes, carried tuples and reports since the last barrier: pure

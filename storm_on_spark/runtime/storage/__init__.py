@@ -1,5 +1,8 @@
 """Storage of a topology's own files: one small interface of immutable objects, and its implementations.
 
+Names and bytes come in, and objects that are written once, whole or not at all, go out. Nothing here knows what is in
+them. Begin with `interface.py`.
+
 interface   what every store offers, and the law of names by which writers stay out of each other's way
 within      a folder of a store, as a store
 local       a mounted POSIX file system
