@@ -22,6 +22,7 @@ Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEADER_LOCK = "leader-lock"
@@ -40,7 +41,20 @@ CHECKPOINTS = "checkpoints"
 ERRORS = "errors"
 CREDENTIALS = "credentials"
 
-FOLDERS = (
+
+@dataclass(frozen=True)
+class Layout:
+    """The nodes of a tree that always exist, and those by which its leader is elected."""
+
+    nodes: Mapping[str, bytes]
+    """Path below the root -> first value, parents first; the first daemon makes them."""
+    lock: str
+    """The folder of the queue for leadership."""
+    info: str
+    """The node that says who leads; its version fences every write of a leader."""
+
+
+_FOLDERS = (
     LEADER_LOCK,
     NIMBUSES,
     SUPERVISORS,
@@ -55,7 +69,8 @@ FOLDERS = (
     ERRORS,
     CREDENTIALS,
 )
-"""Nodes that always exist; the first daemon makes them."""
+
+STORM = Layout({**dict.fromkeys(_FOLDERS, b""), LEADER_INFO: b"", COUNTER: b"0"}, LEADER_LOCK, LEADER_INFO)
 
 
 @dataclass(frozen=True)
@@ -68,13 +83,16 @@ class Paths:
     """
 
     root: str
+    layout: Layout = STORM
 
     def of(self, *parts: str) -> str:
-        """Returns the path of a node; every part is one name.
+        """Returns the path of a node; every part is one name. A path below the root stays as it is.
 
         Raises:
             ValueError: a part is no name of a znode.
         """
+        if len(parts) == 1 and parts[0].startswith(f"{self.root}/"):
+            return parts[0]
         for part in parts:
             if not part or "/" in part or part in (".", "..") or "\0" in part:
                 raise ValueError(f"{part!r} can't be the name of a znode")

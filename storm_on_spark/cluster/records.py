@@ -32,7 +32,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Base of what is kept in a znode."""
 
     VERSION: ClassVar[int] = VERSION
-    """That of the record's fields."""
+    """That of the record's fields; 0 for nodes of Spring XD, which say none."""
     signed: ClassVar[bool] = False
     """Whether it counts only with the signature of the cluster's secret, where there is one."""
 
@@ -263,7 +263,8 @@ def encode(record: Record) -> bytes:
         b'{"format":1,"address":"localhost:6627","epoch":7,"since":0.0}'
     """
     try:
-        data = msgspec.json.encode({"format": record.VERSION, **msgspec.to_builtins(record)})
+        version = {"format": record.VERSION} if record.VERSION else {}
+        data = msgspec.json.encode({**version, **msgspec.to_builtins(record)})
     except (TypeError, msgspec.EncodeError) as error:
         raise RecordError(f"{type(record).__name__} can't be written as JSON: {error}") from error
     if len(data) > MAX_BYTES:
@@ -296,6 +297,8 @@ release reads 1: use the release that wrote it
     if len(data) > MAX_BYTES:
         raise RecordError(f"{where}: {len(data):,} bytes; a {name} has at most {MAX_BYTES:,}")
     try:
+        if not type_.VERSION:
+            return msgspec.json.decode(data, type=type_)
         fields = msgspec.json.decode(data, type=dict[str, Any])
         version = fields.pop("format", None)
         if version != type_.VERSION:

@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException
 
 from storm_on_spark import __version__
 from storm_on_spark.api.config import Config
@@ -298,9 +298,7 @@ class Supervisor:
         def remove(state: ClusterState) -> None:
             found = state.get(Ownership, OWNERS, topology_id)
             if found is not None and (found[0].supervisor_id, found[0].pid) == (self.supervisor_id, pid):
-                path = state.session.paths.of(OWNERS, topology_id)
-                with contextlib.suppress(NoNodeError):
-                    state.session.wait(state.session.client.delete_async(path, found[1]))
+                state.delete(OWNERS, topology_id, version=found[1])
             if self.view is not None and not self.view.snapshot().knows(topology_id):
                 self._store.remove(topology_id)
 

@@ -230,7 +230,7 @@ class ClusterLink:
             self._session.wait(client.exists_async(path(folder, self._id), watch=self._on_event))
         problem = ""
         try:
-            found = self._state.get(StormBase, STORMS, self._id, stamps=self._stamps)
+            found = self._state.get(StormBase, STORMS, self._id)
             self.base = None if found is None else found[0]
         except RecordError as error:
             # Another release wrote it, or it is damaged: no reason to end what runs.
@@ -238,7 +238,7 @@ class ClusterLink:
         assigned: tuple[Assignment, int] | None = self._assignment, self._version
         readable = True
         try:
-            assigned = self._state.get(Assignment, ASSIGNMENTS, self._id, stamps=self._stamps)
+            assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
         except RecordError as error:
             problem, readable = str(error), False
         self._tell(problem)
@@ -247,7 +247,7 @@ class ClusterLink:
             return
         # A leader that signs it again changes only its version.
         self._version = assigned[1]
-        stat = self._session.wait(client.exists_async(path(OWNERS, self._id)))
+        stat = self._state.stat(OWNERS, self._id)
         if stat is None or stat.ephemeralOwner != self._session.session_id:
             if self._owned_in is not None:
                 log.warning("the ownership of %s was lost; taking it again", self._id)
@@ -278,7 +278,7 @@ class ClusterLink:
     def _take(self) -> int:
         assert self._session is not None
         mine = self._assignment
-        assigned = self._state.get(Assignment, ASSIGNMENTS, self._id, stamps=self._stamps)
+        assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
         if assigned is None or assigned[0] != mine:
             # What it says is compared, and not the version: a node that was deleted and made again has the same again.
             raise OwnershipLostError(f"{self._id} isn't assigned to this driver any more")
@@ -293,7 +293,7 @@ class ClusterLink:
             epoch=mine.epoch,
         )
         self._state.take_ownership(ownership, self._version)
-        stat = self._session.wait(self._session.client.exists_async(self._session.paths.of(OWNERS, self._id)))
+        stat = self._state.stat(OWNERS, self._id)
         if stat is None or stat.ephemeralOwner != self._session.session_id:
             raise UnavailableError(f"the ownership of {self._id} was lost again immediately")
         self._owned_in = self._session.session_id
@@ -315,7 +315,7 @@ class ClusterLink:
     @property
     def _state(self) -> ClusterState:
         assert self._session is not None
-        return ClusterState(self._session)
+        return ClusterState(self._session, self._stamps)
 
     # Called by kazoo and by the session: only leave a note.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from storm_on_spark.cluster.state.changes import Fence
+from storm_on_spark.cluster.zookeeper.changes import Fence
 
 
 class LeaderElector(ABC):

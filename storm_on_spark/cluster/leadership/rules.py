@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from storm_on_spark.cluster.state.changes import Fence
+from storm_on_spark.cluster.zookeeper.changes import Fence
 
 ASKED: Final = "it was asked to"
 """Why a leader ends that is no longer wanted."""

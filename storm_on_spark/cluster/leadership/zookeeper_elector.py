@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from kazoo.exceptions import BadVersionError, KazooException, NoNodeError
 
@@ -20,12 +20,12 @@ from storm_on_spark.cluster.errors import ClusterError, NotLeaderError, Unavaila
 from storm_on_spark.cluster.leadership import rules
 from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.elector import LeaderElector
-from storm_on_spark.cluster.paths import LEADER_INFO, LEADER_LOCK, NIMBUSES
+from storm_on_spark.cluster.paths import NIMBUSES
 from storm_on_spark.cluster.records import LeaderInfo, NimbusSummary
-from storm_on_spark.cluster.state.changes import Fence
-from storm_on_spark.cluster.state.kept import KeptNodes
-from storm_on_spark.cluster.state.state import ClusterState
+from storm_on_spark.cluster.zookeeper.changes import Fence
+from storm_on_spark.cluster.zookeeper.kept import KeptNodes
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.tree import Tree
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +56,8 @@ class ZooKeeperLeaderElector(LeaderElector):
         clock: seconds, for intervals.
         now: seconds since the epoch.
         cluster_clock: told what time it is for ZooKeeper when leadership is gained.
+        title: what is elected, in the log.
+        registered: whether there is a node below `nimbuses`; else only the queue says who is there.
 
     Example:
         >>> elector = ZooKeeperLeaderElector(                                   # doctest: +SKIP
@@ -63,12 +65,6 @@ class ZooKeeperLeaderElector(LeaderElector):
         ... )
         >>> elector.add_to_leader_lock_queue()                                  # doctest: +SKIP
     """
-
-    lock: ClassVar[str] = LEADER_LOCK
-    """The folder of the queue, and the node whose version fences writes; what else is elected has others."""
-    info: ClassVar[str] = LEADER_INFO
-    title: ClassVar[str] = "Nimbus"
-    """What is elected, in the log."""
 
     def __init__(
         self,
@@ -82,10 +78,14 @@ class ZooKeeperLeaderElector(LeaderElector):
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         cluster_clock: ClusterClock | None = None,
+        title: str = "Nimbus",
+        registered: bool = True,
     ) -> None:
         self._session = session
+        self._lock, self._info = session.paths.layout.lock, session.paths.layout.info
+        self._title, self._registered = title, registered
         self._cluster_clock = cluster_clock or ClusterClock(now)
-        self._state = ClusterState(session)
+        self._tree = Tree(session)
         self._summary = summary
         self.gate, self._fetch = gate, fetch
         self._on_gained, self._on_lost = on_gained, on_lost
@@ -157,12 +157,12 @@ class ZooKeeperLeaderElector(LeaderElector):
         Raises:
             UnavailableError: ZooKeeper can't be reached.
         """
-        queued = self._state.children(LEADER_LOCK)
-        info = self._state.get(LeaderInfo, LEADER_INFO)
+        queued = self._tree.children(self._lock)
+        info = self._tree.get(LeaderInfo, self._info)
         if not queued or info is None:
             return None
-        first = self._state.created(LEADER_LOCK, queued[0])
-        return info[0].address if first == info[0].epoch else None
+        first = self._tree.stat(self._lock, queued[0])
+        return info[0].address if first is not None and first.czxid == info[0].epoch else None
 
     def get_all_nimbus_addresses(self) -> list[str]:
         """Returns `host:port` of every Nimbus that is up, sorted.
@@ -170,7 +170,7 @@ class ZooKeeperLeaderElector(LeaderElector):
         Raises:
             UnavailableError: ZooKeeper can't be reached.
         """
-        return self._state.children(NIMBUSES)
+        return self._tree.children(NIMBUSES)
 
     def close(self) -> None:
         """Steps down, leaves the queue, and ends the threads; a gate or a fetch under way isn't waited for for long."""
@@ -188,7 +188,9 @@ class ZooKeeperLeaderElector(LeaderElector):
             self._kept.close()
 
     def _start(self) -> None:
-        self._register()
+        if self._registered:
+            self._kept = KeptNodes(self._tree)
+            self.register()
         self._remove_listener = self._session.add_listener(self._on_state)
         if self._session.state == "CONNECTED":
             self._on_state("CONNECTED")
@@ -198,20 +200,6 @@ class ZooKeeperLeaderElector(LeaderElector):
         ]
         for thread in self._threads:
             thread.start()
-
-    def _register(self) -> None:
-        self._kept = KeptNodes(self._state)
-        self._kept.keep(self._summary, NIMBUSES, self._summary.address)
-
-    def _queue_value(self) -> bytes:
-        """Returns the value of a node in the queue: the same for every process at this address."""
-        return self._summary.address.encode()
-
-    def _info_value(self, node: rules.QueueNode) -> bytes:
-        """Returns what a new leader writes."""
-        path = self._session.paths.of(self.info)
-        info = LeaderInfo(address=self._summary.address, epoch=node.epoch, since=self._now())
-        return self._session.keyring.encode(info, path, (node.epoch, 0))
 
     def _valid_fence(self) -> Fence | None:
         leadership = self._leadership
@@ -261,7 +249,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             before = self._rules.role
             instructions = self._rules.step(events.pop(0))
             if self._rules.role is not before:
-                logger.info("%s %s %s", self.title, self._summary.address, self.role)
+                logger.info("%s %s %s", self._title, self._summary.address, self.role)
             for instruction in instructions:
                 answer = self._carry_out(instruction)
                 if answer is not None:
@@ -283,23 +271,23 @@ class ZooKeeperLeaderElector(LeaderElector):
                 return self._ask_zookeeper(instruction)
             except (UnavailableError, KazooException) as error:
                 what = type(instruction).__name__
-                logger.warning("%s %s: %s failed: %r", self.title, self._summary.address, what, error)
+                logger.warning("%s %s: %s failed: %r", self._title, self._summary.address, what, error)
                 return rules.Failed(instruction)
         return None
 
     def _ask_zookeeper(self, instruction: rules.Instruction) -> rules.Event:
         client, path = self._session.client, self._session.paths.of
         if isinstance(instruction, rules.Look):
-            names = self._wait(client.get_children_async(path(self.lock), watch=self._on_queue))
+            names = self._wait(client.get_children_async(path(self._lock), watch=self._on_queue))
             if self._rules.role is rules.Role.LEADING:
                 # A leader that reconnects must be sure that it still leads, and reads prove nothing.
                 transaction = client.transaction()
-                transaction.check(path(self.lock), -1)
+                transaction.check(path(self._lock), -1)
                 self._prove(transaction)
             return rules.QueueSeen(tuple(names))
         if isinstance(instruction, rules.Dequeue):
             with contextlib.suppress(NoNodeError):
-                self._wait(client.delete_async(path(self.lock, instruction.node.name)))
+                self._wait(client.delete_async(path(self._lock, instruction.node.name)))
             return rules.Dequeued(instruction.node)
         if isinstance(instruction, rules.Enqueue):
             return rules.Queued(self._enqueue())
@@ -309,22 +297,22 @@ class ZooKeeperLeaderElector(LeaderElector):
     def _enqueue(self) -> rules.QueueNode:
         client, path = self._session.client, self._session.paths.of
         self._session.ensure_folders()
-        address = self._queue_value()
+        address = self._summary.address.encode()
         mine: tuple[str, Any] | None = None
-        for name in sorted(self._wait(client.get_children_async(path(self.lock)))):
+        for name in sorted(self._wait(client.get_children_async(path(self._lock)))):
             with contextlib.suppress(NoNodeError):
-                data, stat = self._wait(client.get_async(path(self.lock, name)))
+                data, stat = self._wait(client.get_async(path(self._lock, name)))
                 if stat.ephemeralOwner == self._session.session_id:
                     # Made by an attempt whose answer got lost.
                     mine = name, stat
                 elif data == address and not self._swept:
                     # Left by an earlier process at this address; no Nimbus could lead until it expires.
-                    self._wait(client.delete_async(path(self.lock, name)))
+                    self._wait(client.delete_async(path(self._lock, name)))
         self._swept = True
         if mine is None:
             made, stat = self._wait(
                 client.create_async(
-                    path(self.lock, _NODE),
+                    path(self._lock, _NODE),
                     address,
                     acl=self._session.acl,
                     ephemeral=True,
@@ -340,8 +328,9 @@ class ZooKeeperLeaderElector(LeaderElector):
     def _claim(self, node: rules.QueueNode) -> rules.Event:
         client, path = self._session.client, self._session.paths.of
         transaction = client.transaction()
-        transaction.check(path(self.lock, node.name), 0)
-        transaction.set_data(path(self.info), self._info_value(node))
+        transaction.check(path(self._lock, node.name), 0)
+        info = LeaderInfo(address=self._summary.address, epoch=node.epoch, since=self._now())
+        transaction.set_data(path(self._info), self._session.keyring.encode(info, path(self._info), (node.epoch, 0)))
         checked, written = self._prove(transaction)
         if isinstance(checked, (NoNodeError, BadVersionError)):
             return rules.ClaimRefused()
@@ -349,7 +338,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             if isinstance(result, Exception):
                 raise result
         self._cluster_clock.set(written.mtime / 1000)
-        return rules.Claimed(Fence(node.epoch, path(self.lock, node.name), written.version))
+        return rules.Claimed(Fence(node.epoch, path(self._lock, node.name), written.version))
 
     def _prove(self, transaction: Any) -> Any:
         """Returns the results of a transaction, from which also follows that the session lives."""
@@ -364,21 +353,23 @@ class ZooKeeperLeaderElector(LeaderElector):
         assert session is not None
         self._leadership = (fence, session)
         self._session.proving = True
-        logger.info("%s %s leads from now on, epoch %d", self.title, self._summary.address, fence.epoch)
+        logger.info("%s %s leads from now on, epoch %d", self._title, self._summary.address, fence.epoch)
         self._call(self._on_gained, fence)
 
     def _stop_leading(self, reason: str) -> None:
         self._leadership = None
         self._session.proving = False
         level = logging.INFO if reason == rules.ASKED else logging.WARNING
-        logger.log(level, "%s %s doesn't lead any more: %s", self.title, self._summary.address, reason)
+        logger.log(level, "%s %s doesn't lead any more: %s", self._title, self._summary.address, reason)
         self._call(self._on_lost, reason)
 
     def _call(self, function: Callable[[Any], None], argument: object) -> None:
         try:
             function(argument)
         except Exception:
-            logger.exception("%s %s: a callback after a change of leadership failed", self.title, self._summary.address)
+            logger.exception(
+                "%s %s: a callback after a change of leadership failed", self._title, self._summary.address
+            )
 
     # Errands.
 
@@ -391,14 +382,17 @@ class ZooKeeperLeaderElector(LeaderElector):
                     missing = tuple(sorted(self.gate()))
                     if missing:
                         logger.warning(
-                            "Nimbus %s can't lead: it lacks the code of %s", self._summary.address, ", ".join(missing)
+                            "%s %s can't lead: it lacks the code of %s",
+                            self._title,
+                            self._summary.address,
+                            ", ".join(missing),
                         )
                     answer: rules.Event = rules.GateAnswered(errand.attempt, missing)
                 else:
                     answer = rules.Fetched(errand.attempt)
                     self._fetch(list(errand.missing))
             except Exception:
-                logger.exception("%s %s: %s failed", self.title, self._summary.address, type(errand).__name__)
+                logger.exception("%s %s: %s failed", self._title, self._summary.address, type(errand).__name__)
                 if isinstance(errand, rules.AskGate):
                     answer = rules.GateAnswered(errand.attempt, None)
             self._events.put(answer)

@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from kazoo.exceptions import NoNodeError
-
 from storm_on_spark.cluster.code.distributor import CodeDistributor
-from storm_on_spark.cluster.errors import ClusterError, UnavailableError
+from storm_on_spark.cluster.errors import ClusterError, ConflictError, UnavailableError
 from storm_on_spark.cluster.paths import CODE, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.records import CodeManifest
 from storm_on_spark.cluster.state import ClusterSnapshot, ClusterState, ClusterView, Code
@@ -182,7 +180,7 @@ class CodeSync:
     def _tell(self, topology: str) -> None:
         try:
             self._state.create_ephemeral(b"", CODE, topology, self._address)
-        except NoNodeError:
+        except ConflictError:
             logger.info("%s was removed while its code was fetched", topology)
 
     def _remove_unknown(self, snapshot: ClusterSnapshot, coming: set[str], now: float) -> float:

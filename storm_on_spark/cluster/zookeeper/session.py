@@ -30,7 +30,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.security import ACL, make_acl, make_digest_acl
 
 from storm_on_spark.cluster.errors import UnavailableError
-from storm_on_spark.cluster.paths import COUNTER, FOLDERS, LEADER_INFO, Paths
+from storm_on_spark.cluster.paths import STORM, Layout, Paths
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.zookeeper.client import Client
 from storm_on_spark.cluster.zookeeper.lease import Lease
@@ -58,6 +58,7 @@ class ZooKeeperSession(Service):
         settings: which ZooKeeper.
         clock: seconds, for intervals; by default one that goes on while the machine sleeps, where there is one.
         keyring: signs what is written, and says what counts of what is read.
+        layout: of the cluster's tree.
 
     Example:
         >>> with ZooKeeperSession(ZooKeeperSettings.from_conf(conf)) as session:       # doctest: +SKIP
@@ -70,10 +71,11 @@ class ZooKeeperSession(Service):
         settings: ZooKeeperSettings,
         clock: Callable[[], float] | None = None,
         keyring: Keyring | None = None,
+        layout: Layout = STORM,
     ) -> None:
         self.settings = settings
         self.keyring = Keyring() if keyring is None else keyring
-        self.paths = Paths(settings.root)
+        self.paths = Paths(settings.root, layout)
         self.acl: list[ACL] | None = _acl(settings)
         self.client = Client(settings, self.acl)
         self._listeners: list[Listener] = []
@@ -210,13 +212,12 @@ class ZooKeeperSession(Service):
         Raises:
             UnavailableError: ZooKeeper can't be reached.
         """
-        values = {**dict.fromkeys(FOLDERS, b""), LEADER_INFO: b"", COUNTER: b"0"}
         try:
             self.wait(self.client.ensure_path_async(self.settings.root))
             there = self.wait(self.client.get_children_async(self.settings.root))
             results = [
-                self.client.create_async(self.paths.of(name), value, acl=self.acl)
-                for name, value in values.items()
+                self.client.create_async(self.paths.of(*name.split("/")), value, acl=self.acl)
+                for name, value in self.paths.layout.nodes.items()
                 if name not in there
             ]
             for result in results:

@@ -6,25 +6,28 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+import storm_on_spark
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
+from storm_on_spark.cluster.leadership import ZooKeeperLeaderElector
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
+from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.processes.closing import Service
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
-from storm_on_spark.xd.admin.elector import AdminElector
 from storm_on_spark.xd.admin.jobs.runtime import ClusterJobRuntime
-from storm_on_spark.xd.admin.ledger import Ledger
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT
 from storm_on_spark.xd.admin.runtime import ClusterRuntime
@@ -97,16 +100,27 @@ class Admin(Service):
         if session is None:
             return
         stack.callback(session.close)
-        mirror = stack.enter_context(Mirror(session, on_change=self._on_change))
-        elector = AdminElector(session, host, port, self._wake.set)
+        tree = Tree(session)
+        mirror = stack.enter_context(Mirror(tree, on_change=self._on_change))
+        elector = ZooKeeperLeaderElector(
+            session,
+            NimbusSummary(host=host, port=port, started_at=time.time(), version=storm_on_spark.__version__),
+            # Definitions are in ZooKeeper: an admin lacks nothing that it would need as the leader.
+            gate=lambda: (),
+            on_gained=lambda fence: self._wake.set(),
+            on_lost=lambda reason: self._wake.set(),
+            fetch=lambda missing: None,
+            title="Admin",
+            registered=False,
+        )
         stack.callback(elector.close)
-        runtime = ClusterRuntime(session, mirror, self._changed)
-        registry = ClusterRegistry(session)
-        jobs = ClusterJobRuntime(session, mirror, self._changed, registry)
-        definitions, job_definitions = ZooKeeperDefinitions(session), ZooKeeperDefinitions(session, "job")
+        runtime = ClusterRuntime(tree, mirror, self._changed)
+        registry = ClusterRegistry(tree)
+        jobs = ClusterJobRuntime(tree, mirror, self._changed, registry)
+        definitions, job_definitions = ZooKeeperDefinitions(tree), ZooKeeperDefinitions(tree, "job")
         app = make_app(Parts(definitions, runtime, job_definitions, jobs, registry), authentication)
         stack.enter_context(HttpServer(app, listener, tls=tls.server))
-        supervisor = DeploymentSupervisor(mirror, Ledger(session))
+        supervisor = DeploymentSupervisor(mirror, tree)
 
         def act() -> None:
             while not self._ended.is_set():

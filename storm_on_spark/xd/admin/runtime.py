@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, TypeVar
 
-from kazoo.exceptions import KazooException, NodeExistsError
-
 from storm_on_spark.cluster.errors import NotFoundError, RecordError, TransitionError, UnavailableError
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.picture import Picture
 from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, RuntimeModuleView
 from storm_on_spark.xd.dsl import Stream, Tap, parse_stream
@@ -18,7 +16,6 @@ from storm_on_spark.xd.manifest import ManifestError, ModuleManifest, check_fuse
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import Definition, Order, StatusNode
-from storm_on_spark.xd.tree.session import XdSession
 
 _TAKEN_SECS: Final = 20.0
 """For which an order waits for a leader."""
@@ -40,15 +37,15 @@ class ClusterRuntime:
     """The runtime of an admin.
 
     Args:
-        session: of the admin.
+        tree: in ZooKeeper.
         mirror: the copy of the tree.
         changed: notified after every change of the copy.
     """
 
     kind: ClassVar[nodes.Kind] = "stream"
 
-    def __init__(self, session: XdSession, mirror: Mirror, changed: threading.Condition) -> None:
-        self._session = session
+    def __init__(self, tree: Tree, mirror: Mirror, changed: threading.Condition) -> None:
+        self._tree = tree
         self._mirror = mirror
         self._changed = changed
         self._picture = Picture(mirror)
@@ -124,19 +121,14 @@ class ClusterRuntime:
 
     def definition(self, name: str) -> str:
         """Returns the text as ZooKeeper has it: the copy may not show yet what was just created."""
-        path = f"{nodes.DEFINITIONS[self.kind]}/{name}"
-        try:
-            data, _ = self._session.wait(self._session.client.get_async(path))
-        except KazooException as error:
-            raise NotFoundError(f"There is no {self.kind} named '{name}'") from error
-        found = self._session.opened(data, Definition, path)
+        found = self._tree.read(Definition, f"{nodes.DEFINITIONS[self.kind]}/{name}")
         if found is None:
             raise NotFoundError(f"There is no {self.kind} named '{name}' that can be read")
         return found.definition
 
     def _order(self, order: Order) -> int:
         """Asks the leader, and returns the number of the request when it has taken it up."""
-        path = self._asked(order)
+        path = self._tree.add(order, nodes.REQUESTED, lambda number: f"{nodes.REQUEST}{number:010}")
         # The copy may not show it yet.
         shown = self._wait(lambda: self._mirror.stat(path) is not None or self._is_gone(path), _TAKEN_SECS)
         if not shown or not self._wait(lambda: self._mirror.stat(path) is None, _TAKEN_SECS):
@@ -146,27 +138,10 @@ class ClusterRuntime:
             )
         return int(path.rpartition(nodes.REQUEST)[2])
 
-    def _asked(self, order: Order) -> str:
-        """Writes an order, and returns its path.
-
-        The admin counts as ZooKeeper does for a sequential node: it has to know the path before it signs.
-        """
-        session = self._session
-        try:
-            while True:
-                stamp, number = session.next_stamp(nodes.REQUESTED)
-                path = f"{nodes.REQUESTED}/{nodes.REQUEST}{number:010}"
-                with contextlib.suppress(NodeExistsError):
-                    value = session.sealed(order, path, stamp)
-                    session.wait(session.client.create_async(path, value, acl=session.acl))
-                    return path
-        except KazooException as error:
-            raise UnavailableError(f"ZooKeeper can't be written: {error!r}") from error
-
     def _is_gone(self, path: str) -> bool:
         try:
-            return self._session.wait(self._session.client.exists_async(path)) is None
-        except KazooException:
+            return self._tree.stat(path) is None
+        except UnavailableError:
             return False
 
     def _settled(self, name: str) -> DeploymentView | None:

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from storm_on_spark.cluster.errors import ConflictError
-from storm_on_spark.cluster.state import Fence
+from storm_on_spark.cluster.errors import ConflictError, RecordError
+from storm_on_spark.cluster.zookeeper.changes import Change, Create, Delete, Fence, Put
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.jobs.executions import Executions
-from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
 from storm_on_spark.xd.admin.picture import Allocated, Deployed, Picture, parsed_as
 from storm_on_spark.xd.admin.placement import EVERY, Instance, Request, place, place_together
 from storm_on_spark.xd.dsl import DslError, Stream, Tap
@@ -40,14 +40,14 @@ class DeploymentSupervisor:
 
     Args:
         mirror: the copy of the tree.
-        ledger: what writes to it.
+        tree: in ZooKeeper, for what is written.
     """
 
-    def __init__(self, mirror: Mirror, ledger: Ledger) -> None:
+    def __init__(self, mirror: Mirror, tree: Tree) -> None:
         self._mirror = mirror
-        self._ledger = ledger
+        self._tree = tree
         self._picture = Picture(mirror)
-        self._executions = Executions(mirror, ledger)
+        self._executions = Executions(mirror, tree)
         #: Modules without a container, by stream or job, that were warned of already.
         self._warned: dict[tuple[Kind, str], set[str]] = {}
         #: Orders that were carried out, which the copy still shows.
@@ -126,7 +126,12 @@ class DeploymentSupervisor:
                 continue
             stat = self._mirror.stat(path)
             made = 0 if stat is None else stat.czxid
-            if self._try(fence, [*changes, Remove(path)]):
+            try:
+                made_them = self._try(fence, [*changes, Delete(path)])
+            except RecordError as error:
+                self._drop(fence, path, str(error))
+                continue
+            if made_them:
                 self._taken.add(path)
                 self._spent[path] = made
                 if len(self._spent) > _MOST_SPENT:
@@ -142,7 +147,7 @@ class DeploymentSupervisor:
         if path not in self._dropped:
             self._dropped.add(path)
             logger.warning("The request %s is not carried out: %s", path, reason)
-        self._try(fence, [Remove(path)])
+        self._try(fence, [Delete(path)])
 
     def _carried_out(self, order: Order, there: Deployment | None, number: int) -> list[Change]:
         if order.action in ("launch", "stop", "restart"):
@@ -153,7 +158,7 @@ class DeploymentSupervisor:
             if there is None or stat is None:
                 return []
             logger.info("Undeploying %s %s", order.kind, order.stream)
-            return [Write(path, msgspec.structs.replace(there, going=True), stat.version)]
+            return [Put(path, msgspec.structs.replace(there, going=True), stat.version)]
         definition = self._definition(order.kind, order.stream)
         if there is not None or definition is None:
             why = "it is deployed" if there is not None else "it was destroyed"
@@ -161,10 +166,14 @@ class DeploymentSupervisor:
             return []
         logger.info("Deploying %s %s", order.kind, order.stream)
         deployment = Deployment(generation=(number + 1) * _ERAS, properties=order.properties, fused=order.fused)
-        changes = [Make(path, deployment), Make(f"{path}/modules"), *_requests(order, definition, deployment)]
+        changes = [
+            Create(path, deployment),
+            Create(f"{path}/modules", nodes.EMPTY),
+            *_requests(order, definition, deployment),
+        ]
         tap, (whole, _) = f"{nodes.TAPS}/{order.stream}", parsed_as(order.kind, order.stream, definition)
         if isinstance(whole, Stream) and isinstance(whole.source, Tap) and self._mirror.stat(tap) is None:
-            changes.append(Make(tap, TapNode(definition=definition)))
+            changes.append(Create(tap, TapNode(definition=definition)))
         return changes
 
     def _definition(self, kind: Kind, name: str) -> str | None:
@@ -172,7 +181,7 @@ class DeploymentSupervisor:
         known, path = self._picture.definition(kind, name), f"{nodes.DEFINITIONS[kind]}/{name}"
         if known is not None:
             return known
-        found = self._ledger.read(path, nodes.Definition)
+        found = self._tree.read(nodes.Definition, path)
         return None if found is None else found.definition
 
     def _place(self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], load: Counter[str]) -> bool:
@@ -197,16 +206,16 @@ class DeploymentSupervisor:
             known = now.get((instance, container))
             if known is None:
                 made.append(f"{name} to container {container}")
-                changes.append(Make(path, node))
+                changes.append(Create(path, node))
             elif known.node != node:
                 stat = self._mirror.stat(path)
-                changes.append(Write(path, node, -1 if stat is None else stat.version))
+                changes.append(Put(path, node, -1 if stat is None else stat.version))
         self._warn(deployed, {instance.label for instance in placement.unplaced}, bool(deployed.allocated))
         if not changes:
             return False
         # The version says that nothing was placed since this was decided.
-        changes.append(Write(deployed.path, deployed.deployment, deployed.version))
-        self._ledger.commit(fence, changes)
+        changes.append(Put(deployed.path, deployed.deployment, deployed.version))
+        self._tree.commit(fence, *changes)
         load.subtract(own)
         load.update(placement.allocated.values())
         for each_made in made:
@@ -229,36 +238,36 @@ class DeploymentSupervisor:
         stat, known = self._mirror.stat(path), self._mirror.value(path, StatusNode)
         changes: list[Change] = []
         if stat is None:
-            changes = [Make(path, value, ephemeral=True)]
+            changes = [Create(path, value, ephemeral=True)]
         elif stat.ephemeralOwner != session_id:
-            changes = [Remove(path), Make(path, value, ephemeral=True)]
+            changes = [Delete(path), Create(path, value, ephemeral=True)]
         elif known != value:
-            changes = [Write(path, value, stat.version)]
+            changes = [Put(path, value, stat.version)]
         if changes:
-            self._ledger.commit(fence, changes)
+            self._tree.commit(fence, *changes)
         return bool(changes)
 
     def _end(self, fence: Fence, deployed: Deployed) -> None:
         changes = [change for each in deployed.allocated for change in self._removed(each)]
         if changes:
-            self._ledger.commit(fence, changes)
+            self._tree.commit(fence, *changes)
             return
         if self._mirror.children(f"{deployed.path}/modules"):
             # They are deleted by containers whose modules have ended.
             return
         requested = [f"{nodes.REQUESTED}/{name}" for name in deployed.requested()]
-        changes = [Remove(path) for path in requested if self._mirror.stat(path) is not None]
+        changes = [Delete(path) for path in requested if self._mirror.stat(path) is not None]
         if self._mirror.stat(f"{deployed.path}/status") is not None:
-            changes.append(Remove(f"{deployed.path}/status"))
+            changes.append(Delete(f"{deployed.path}/status"))
         if isinstance(deployed.whole, Stream) and self._mirror.stat(f"{nodes.TAPS}/{deployed.name}") is not None:
-            changes.append(Remove(f"{nodes.TAPS}/{deployed.name}"))
-        self._ledger.commit(fence, [*changes, Remove(f"{deployed.path}/modules"), Remove(deployed.path)])
+            changes.append(Delete(f"{nodes.TAPS}/{deployed.name}"))
+        self._tree.commit(fence, *changes, Delete(f"{deployed.path}/modules"), Delete(deployed.path))
         self._warned.pop(deployed.key, None)
         logger.info("Undeployed %s %s", *deployed.key)
 
     def _removed(self, each: Allocated) -> list[Change]:
-        below = [Remove(f"{each.path}/{name}") for name in self._mirror.children(each.path)]
-        return [*below, Remove(each.path)]
+        below = [Delete(f"{each.path}/{name}") for name in self._mirror.children(each.path)]
+        return [*below, Delete(each.path)]
 
     def _clean(self, fence: Fence, there: Mapping[str, ContainerNode]) -> None:
         """Removes what is left of departed containers, and modules of streams that are gone."""
@@ -271,12 +280,12 @@ class DeploymentSupervisor:
             if container not in there and not self._mirror.children(path):
                 # The first of these fails if the container is there, and the copy does not know it yet.
                 own = f"{nodes.CONTAINERS}/{container}"
-                self._try(fence, [Make(own, ephemeral=True), Remove(own), Remove(path)])
+                self._try(fence, [Create(own, nodes.EMPTY, ephemeral=True), Delete(own), Delete(path)])
 
     def _try(self, fence: Fence, changes: list[Change]) -> bool:
         """Makes changes; returns whether they were made."""
         try:
-            self._ledger.commit(fence, changes)
+            self._tree.commit(fence, *changes)
         except ConflictError as error:
             logger.debug("A change waits for the next round: %s", error)
             return False
@@ -305,7 +314,7 @@ def _requests(order: Order, definition: str, deployment: Deployment) -> list[Cha
                 generation=deployment.generation,
                 fused=order.fused,
             )
-            changes.append(Make(f"{nodes.REQUESTED}/{name}", node))
+            changes.append(Create(f"{nodes.REQUESTED}/{name}", node))
     return changes
 
 

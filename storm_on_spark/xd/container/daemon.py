@@ -10,16 +10,18 @@ import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.errors import ClusterError, ConflictError, UnavailableError
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.settings import SecuritySettings
+from storm_on_spark.cluster.zookeeper.changes import Create
+from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.processes.closing import Service
 from storm_on_spark.xd.bus import BusSettings, check_bus, make_bus
 from storm_on_spark.xd.container.fused import FusedPlan, FusedStream
@@ -42,7 +44,7 @@ from storm_on_spark.xd.tree.nodes import (
     ModuleNode,
     StatusNode,
 )
-from storm_on_spark.xd.tree.session import XdSession, connected, zookeeper_settings
+from storm_on_spark.xd.tree.session import connected, zookeeper_settings
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +53,6 @@ _RETRY_SECS: Final = 1.0
 _POLL_SECS: Final = 0.1
 _LONGEST_ERROR: Final = 2_000
 """Characters; a topology that fails tells all of its traces."""
-
-N = TypeVar("N", bound=nodes.Node)
 
 
 class Container(Service):
@@ -125,7 +125,7 @@ class Container(Service):
                 logger.info("Container %s is up", life.container_id)
                 self._up.set()
                 life.work()
-            except (UnavailableError, KazooException) as error:
+            except ClusterError as error:
                 logger.warning("Container: %r; coming back with another id", error)
                 self._ended.wait(_RETRY_SECS)
             finally:
@@ -137,17 +137,22 @@ class _Life:
     """A container under one id, for one session of ZooKeeper."""
 
     def __init__(
-        self, session: XdSession, bus: Path, conf: Mapping[str, Any], spark: SharedSession, ended: threading.Event
+        self,
+        session: ZooKeeperSession,
+        bus: Path,
+        conf: Mapping[str, Any],
+        spark: SharedSession,
+        ended: threading.Event,
     ) -> None:
         self.container_id = str(uuid.uuid4())
-        self._session = session
+        self._session, self._tree = session, Tree(session)
         self._folder = bus
         self._conf, self._spark = conf, spark
         self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on, self._exists, self._cluster)
         self._ended = ended
         self._lost = threading.Event()
         self._wake = threading.Event()
-        self._registry = ClusterRegistry(session)
+        self._registry = ClusterRegistry(self._tree)
         #: The modules of a fused stream share what runs them, and begin and end together.
         self._running: dict[ModuleName, tuple[ModuleNode, Instance | FusedStream | None]] = {}
         #: What has to be said of instances: whether they run, or why not.
@@ -156,12 +161,11 @@ class _Life:
         self._mirror: Mirror | None = None
         self._meter = Meter()
         self._node: nodes.ContainerNode | None = None
-        self._steps = Steps(self.container_id, session, self._registry, bus / "jobs", self._wake.set)
+        self._steps = Steps(self.container_id, self._tree, self._registry, bus / "jobs", self._wake.set)
         self._remove = session.add_listener(self._on_state)
 
     def enter(self, groups: tuple[str, ...], attributes: dict[str, str]) -> None:
         """Makes the container's nodes."""
-        client, wait = self._session.client, self._session.wait
         host = socket.gethostname()
         node = self._node = nodes.ContainerNode(
             host=host,
@@ -171,15 +175,14 @@ class _Life:
             attributes=attributes,
             metrics=self._meter.first(),
         )
-        transaction, acl = client.transaction(), self._session.acl
-        transaction.create(f"{nodes.ALLOCATED}/{self.container_id}", nodes.EMPTY, acl=acl)
-        path = f"{nodes.CONTAINERS}/{self.container_id}"
-        transaction.create(path, self._session.sealed(node, path), acl=acl, ephemeral=True)
-        for result in wait(transaction.commit_async()):
-            if isinstance(result, Exception):
-                raise result
+        failed = self._tree.change(
+            Create(f"{nodes.ALLOCATED}/{self.container_id}", nodes.EMPTY),
+            Create(f"{nodes.CONTAINERS}/{self.container_id}", node, ephemeral=True),
+        )
+        if failed is not None:
+            raise failed[1]
         # What other containers have does not wake this one.
-        self._mirror = Mirror(self._session, f"{nodes.ALLOCATED}/{self.container_id}", self._wake.set)
+        self._mirror = Mirror(self._tree, f"{nodes.ALLOCATED}/{self.container_id}", self._wake.set)
 
     def work(self) -> None:
         """Runs what is allocated, until the container ends or its session is lost."""
@@ -236,7 +239,7 @@ class _Life:
             self._steps.look(self._mirror, wanted)
             self._steps.tell()
             self._tell_metrics()
-        except (UnavailableError, KazooException) as error:
+        except ClusterError as error:
             # Modules and steps go on while the session lives: what is left is told when ZooKeeper is back.
             logger.warning("Container %s can't tell ZooKeeper of its modules yet: %r", self.container_id, error)
 
@@ -253,7 +256,7 @@ class _Life:
 
         try:
             there = self._find(stream)
-            deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{stream}", Deployment)
+            deployment = self._tree.read(Deployment, f"{nodes.STREAM_DEPLOYMENTS}/{stream}")
             if there is None or deployment is None:
                 return
             plan = FusedPlan(there, deployment.properties, self._registry, self.container_id, self._folder)
@@ -264,7 +267,7 @@ class _Life:
             # Wrong options are found before Spark is started.
             plan.topology()
             running = FusedStream(plan, self._conf, self._spark, self._epoch(modules), note)
-        except (UnavailableError, KazooException) as error:
+        except UnavailableError as error:
             logger.warning("Stream %s waits for ZooKeeper: %r", stream, error)
             return
         except (DslError, StormError) as error:
@@ -300,7 +303,7 @@ class _Life:
             instance = Instance(
                 str(name), blueprint.chain, self._bus, blueprint.place, lambda: self._note(name, *deployed)
             )
-        except (UnavailableError, KazooException) as error:
+        except UnavailableError as error:
             logger.warning("Module %s waits for ZooKeeper: %r", name, error)
             return
         except (DslError, StormError) as error:
@@ -313,7 +316,7 @@ class _Life:
 
     def _take_step(self, name: ModuleName, node: ModuleNode) -> bool:
         """Has a step of a job stand ready to run; returns whether the job is there."""
-        found, _ = self._read(f"{nodes.JOBS}/{name.stream}", Definition)
+        found = self._tree.read(Definition, f"{nodes.JOBS}/{name.stream}")
         if found is None:
             return False
         parts = check_steps(parse_job(found.definition, name.stream), found.definition, self._registry)
@@ -324,58 +327,51 @@ class _Life:
 
     def _blueprint(self, name: ModuleName, node: ModuleNode) -> Blueprint | None:
         stream = self._find(name.stream)
-        deployment, _ = self._read(f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}", Deployment)
+        deployment = self._tree.read(Deployment, f"{nodes.STREAM_DEPLOYMENTS}/{name.stream}")
         if stream is None or deployment is None:
             return None
         return Blueprint(stream, name, node, deployment.properties, self._registry, self._find, self.container_id)
 
     def _find(self, name: str) -> StreamThere | None:
-        found, stat = self._read(f"{nodes.STREAMS}/{name}", Definition)
-        return None if found is None else StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
+        found, stat = self._tree.read_with_stat(Definition, f"{nodes.STREAMS}/{name}")
+        if found is None or stat is None:
+            return None
+        return StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
 
     def _exists(self, stream: str) -> bool:
         """Whether a stream, by its name on the bus, was not destroyed; also if that can't be found out now."""
         try:
             found = self._find(stream.rsplit("-", 2)[0])
-        except (UnavailableError, KazooException):
+        except ClusterError:
             return True
         return found is not None and found.id == stream
 
     def _cluster(self) -> str:
         """Returns what tells this tree of ZooKeeper from others; empty if that can't be found out now."""
         try:
-            stat = self._session.wait(self._session.client.exists_async(nodes.ROOT))
-        except (UnavailableError, KazooException):
+            stat = self._tree.stat(nodes.ROOT)
+        except ClusterError:
             return ""
         return "" if stat is None else f"{stat.ctime:x}-{stat.czxid:x}"
 
     def _may_go_on(self, reader: str) -> bool:
         """Whether an instance, by its name on the bus, is allocated; also if that can't be found out now."""
         there, label, sequence = reader.split(".")
-        stream, client = there.rsplit("-", 2)[0], self._session.client
+        stream = there.rsplit("-", 2)[0]
         try:
             found = self._find(stream)
             if found is None or found.id != there:
                 return False
-            for container in self._session.wait(client.get_children_async(nodes.ALLOCATED)):
-                with contextlib.suppress(NoNodeError):
-                    names = self._session.wait(client.get_children_async(f"{nodes.ALLOCATED}/{container}"))
-                    modules = [name for name in map(ModuleName.parse, names) if name is not None]
-                    if any(
-                        (each.stream, each.label, str(each.sequence)) == (stream, label, sequence) for each in modules
-                    ):
-                        return True
-        except (UnavailableError, KazooException):
+            for container in self._tree.children(nodes.ALLOCATED):
+                modules = map(ModuleName.parse, self._tree.children(f"{nodes.ALLOCATED}/{container}"))
+                if any(
+                    each is not None and (each.stream, each.label, str(each.sequence)) == (stream, label, sequence)
+                    for each in modules
+                ):
+                    return True
+        except ClusterError:
             return True
         return False
-
-    def _read(self, path: str, kind: type[N]) -> tuple[N | None, Any]:
-        """Returns a node's value and what ZooKeeper knows of it; None for one that is not there."""
-        try:
-            data, stat = self._session.wait(self._session.client.get_async(path))
-        except NoNodeError:
-            return None, None
-        return self._session.opened(data, kind, path), stat
 
     def _stop(self, names: Sequence[ModuleName], *, leaving: bool = False) -> None:
         for name in names:
@@ -391,7 +387,8 @@ class _Life:
             with self._lock:
                 self._news.pop(name, None)
             if not leaving and not self._lost.is_set():
-                self._delete(self._leaf(name))
+                with contextlib.suppress(ClusterError):
+                    self._tree.delete(self._leaf(name))
 
     def _note(self, name: ModuleName, status: StatusNode, metadata: Metadata) -> None:
         with self._lock:
@@ -402,17 +399,19 @@ class _Life:
         """Tells what is new of the modules.
 
         Raises:
-            UnavailableError, KazooException: ZooKeeper is away; the next look tells what is left.
+            ClusterError: ZooKeeper is away; the next look tells what is left.
         """
         with self._lock:
             news = dict(self._news)
         for name, told in news.items():
             status, metadata = told
             own = f"{nodes.ALLOCATED}/{self.container_id}/{name}"
-            self._put(f"{own}/metadata", metadata)
-            self._put(f"{own}/status", status)
-            if status.state == "deployed":
-                self._create(self._leaf(name), metadata)
+            # What is not allocated any more has no node that these could be below.
+            with contextlib.suppress(ConflictError):
+                self._tree.create_ephemeral(metadata, f"{own}/metadata")
+                self._tree.create_ephemeral(status, f"{own}/status")
+                if status.state == "deployed":
+                    self._tree.create_ephemeral(metadata, self._leaf(name))
             with self._lock:
                 if self._news.get(name) is told:
                     del self._news[name]
@@ -423,32 +422,10 @@ class _Life:
         metrics = self._meter.next({str(name): _counts(instance) for name, instance in running})
         if metrics is not None and self._node is not None:
             node = msgspec.structs.replace(self._node, metrics=metrics)
-            path = f"{nodes.CONTAINERS}/{self.container_id}"
-            self._session.wait(self._session.client.set_async(path, self._session.sealed(node, path)))
+            self._tree.create_ephemeral(node, f"{nodes.CONTAINERS}/{self.container_id}")
 
     def _leaf(self, name: ModuleName) -> str:
         return f"{nodes.DEPLOYMENTS[name.kind]}/{name.stream}/modules/{name.own}.{self.container_id}"
-
-    def _create(self, path: str, node: nodes.Node) -> None:
-        # What is not allocated any more has no node that this one could be below.
-        value = self._session.sealed(node, path)
-        with contextlib.suppress(NodeExistsError, NoNodeError):
-            self._session.wait(self._session.client.create_async(path, value, acl=self._session.acl, ephemeral=True))
-
-    def _put(self, path: str, node: nodes.Node) -> None:
-        """Makes a node, or writes the one that is there: a fused stream that failed may run again."""
-        value = self._session.sealed(node, path)
-        try:
-            self._session.wait(self._session.client.create_async(path, value, acl=self._session.acl, ephemeral=True))
-        except NodeExistsError:
-            self._session.wait(self._session.client.set_async(path, value))
-        except NoNodeError:
-            # It is not allocated any more.
-            pass
-
-    def _delete(self, path: str) -> None:
-        with contextlib.suppress(NoNodeError, UnavailableError, KazooException):
-            self._session.wait(self._session.client.delete_async(path))
 
 
 def _counts(instance: Instance | FusedStream) -> tuple[int, int]:

@@ -5,16 +5,15 @@ deployments/modules/allocated/<container>/<job>.job.<step>.1/run-<id>       RunN
 deployments/modules/allocated/<container>/<job>.job.<step>.1/report-<id>    ReportNode  what its container says of it
 
 An id is the number of the request that asked for the launch, so it grows. All three are persistent: a report outlives
-the session of its container. `executions` is made with the first launch.
+the session of its container.
 """
 
 from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-from storm_on_spark.xd.tree.nodes import ALLOCATED, ROOT, ModuleName, Node
+from storm_on_spark.xd.tree.nodes import ALLOCATED, EXECUTIONS, ModuleName, Node
 
-EXECUTIONS: Final = f"{ROOT}/executions"
 RUN: Final = "run-"
 REPORT: Final = "report-"
 

@@ -11,9 +11,9 @@ from kazoo.recipe.cache import TreeCache, TreeEvent
 
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.security.keyring import Stamps
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.processes.closing import Closing
 from storm_on_spark.xd.tree import nodes
-from storm_on_spark.xd.tree.session import XdSession
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Mirror(Closing):
     """Follows a part of the tree. What it shows may be older than what ZooKeeper has, but never mixes two orders.
 
     Args:
-        session: a session that is connected.
+        tree: in ZooKeeper, over a session that is connected.
         root: the node whose tree is followed.
         on_change: called on a thread of its own after every change; must not block.
 
@@ -34,15 +34,13 @@ class Mirror(Closing):
         UnavailableError: the tree could not be read in time.
     """
 
-    def __init__(
-        self, session: XdSession, root: str = nodes.ROOT, on_change: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, tree: Tree, root: str = nodes.ROOT, on_change: Callable[[], None] = lambda: None) -> None:
         self._ready = threading.Event()
         self._on_change = on_change
-        self._session = session
+        self._tree = tree
         # Its own: what it shows may be older than what was read past it.
         self._stamps = Stamps()
-        self._cache = TreeCache(session.client, root)
+        self._cache = TreeCache(tree.session.client, root)
         #: Path -> what ZooKeeper gave and the value it stands for, so each is decoded once.
         self._values: dict[str, tuple[Any, nodes.Node | None]] = {}
         self._cache.listen(self._on_event)
@@ -71,7 +69,7 @@ class Mirror(Closing):
             return None
         known = self._values.get(path)
         if known is None or known[0] is not found:
-            known = self._values[path] = found, self._session.opened(found.data, kind, path, self._stamps)
+            known = self._values[path] = found, self._tree.believed(kind, found.data, path, self._stamps)
         return known[1] if isinstance(known[1], kind) else None
 
     def stat(self, path: str) -> Any | None:

@@ -6,15 +6,13 @@ in the record: a file that was changed is refused before it is executed.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 from collections.abc import Mapping
-from typing import Any
 
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+import msgspec
 
-from storm_on_spark.cluster.errors import SignatureError, UnavailableError
+from storm_on_spark.cluster.errors import ExistsError, RecordError
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.modules.declaration import ModuleType
 from storm_on_spark.xd.modules.local_registry import (
     RECORD_VERSION,
@@ -23,47 +21,37 @@ from storm_on_spark.xd.modules.local_registry import (
     checked_record,
 )
 from storm_on_spark.xd.tree import nodes
-from storm_on_spark.xd.tree.session import XdSession
-
-_KIND = "Module"
-"""Of the records, for their signatures."""
+from storm_on_spark.xd.tree.nodes import Module
 
 
 class ClusterRegistry(LocalRegistry):
     """The modules of a cluster, and below them those of this machine. What is added is the cluster's.
 
     Args:
-        session: that is connected.
+        tree: in ZooKeeper, over a session that is connected.
         folder: with the files of uploaded modules; that of `home()` for None.
     """
 
-    def __init__(self, session: XdSession, folder: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, tree: Tree, folder: str | os.PathLike[str] | None = None) -> None:
         super().__init__(folder)
-        self._session = session
+        self._tree = tree
 
     def _record(self, type: ModuleType, name: str) -> dict[str, str] | None:  # noqa: A002
         try:
-            data, _ = self._asked(self._session.client.get_async(_path(type, name)))
-        except NoNodeError:
-            return super()._record(type, name)
-        try:
-            return checked_record(json.loads(self._session.payload(data, _KIND, _path(type, name))))
-        except SignatureError as error:
+            found = self._tree.get(Module, _path(type, name))
+            if found is None:
+                return super()._record(type, name)
+            return checked_record({"version": RECORD_VERSION, **msgspec.to_builtins(found[0])})
+        except (RecordError, ValueError) as error:
             raise ModuleRegistryError(f"module {type}:{name}: {error}") from error
-        except (ValueError, RecursionError) as error:
-            raise ModuleRegistryError(f"module {type}:{name}: ZooKeeper's record can't be read: {error}") from error
 
     def _names(self, type: ModuleType) -> list[str]:  # noqa: A002
-        try:
-            found = self._asked(self._session.client.get_children_async(nodes.MODULES))
-        except NoNodeError:
-            found = []
+        found = self._tree.children(nodes.MODULES)
         own = (text.partition(".")[2] for text in found if text.startswith(f"{type}."))
         return sorted({*own, *super()._names(type)})
 
     def _has(self, type: ModuleType, name: str) -> bool:  # noqa: A002
-        there = self._asked(self._session.client.exists_async(_path(type, name))) is not None
-        return there or super()._has(type, name)
+        return self._tree.stat(_path(type, name)) is not None or super()._has(type, name)
 
     def _check_free(self, type: ModuleType, name: str) -> None:  # noqa: A002
         try:
@@ -75,30 +63,14 @@ class ClusterRegistry(LocalRegistry):
             raise ModuleRegistryError(f"{error}: {where}; `storm-spark module delete` deletes it there") from None
 
     def _write(self, type: ModuleType, name: str, record: Mapping[str, str]) -> None:  # noqa: A002
-        session, value = self._session, json.dumps({"version": RECORD_VERSION, **record}).encode()
-        with contextlib.suppress(NodeExistsError):
-            self._asked(session.client.create_async(nodes.MODULES, nodes.EMPTY, acl=session.acl))
-        path = _path(type, name)
         try:
-            stamp, _ = session.next_stamp(nodes.MODULES)
-            sealed = session.keyring.seal(_KIND, value, path, stamp)
-            self._asked(session.client.create_async(path, sealed, acl=session.acl))
-        except NodeExistsError:
+            self._tree.add(msgspec.convert(record, Module), nodes.MODULES, f"{type}.{name}")
+        except ExistsError:
             raise ModuleRegistryError(f"there is already a module {type}:{name}") from None
 
     def _remove(self, type: ModuleType, name: str) -> None:  # noqa: A002
-        try:
-            self._asked(self._session.client.delete_async(_path(type, name)))
-        except NoNodeError:
+        if not self._tree.delete(_path(type, name)):
             super()._remove(type, name)
-
-    def _asked(self, result: Any) -> Any:
-        try:
-            return self._session.wait(result)
-        except (NoNodeError, NodeExistsError):
-            raise
-        except KazooException as error:
-            raise UnavailableError(f"the modules can't be read or written in ZooKeeper: {error!r}") from error
 
 
 def _path(type: ModuleType, name: str) -> str:  # noqa: A002

@@ -1,11 +1,11 @@
 """What is in ZooKeeper below `/xd`; `*` marks ephemeral nodes. Every value is a JSON map.
 
-admins                                             Leadership    its version fences every write of a leader
-admins/n-<sequence>*                               AdminNode     the queue for leadership: the lowest number leads
+admins                                             LeaderInfo    its version fences every write of a leader
+admins/n-<sequence>*                               address       the queue for leadership: the lowest number leads
 containers/<container>*                            ContainerNode
 streams/<stream>                                   Definition
 jobs/<job>                                         Definition
-modules/<type>.<name>                              a record of `modules.local_registry`; made with the first
+modules/<type>.<name>                              Module        that was composed or uploaded
 taps/<stream>                                      TapNode       what a deployed stream taps
 deployments/streams/<stream>                       Deployment
 deployments/streams/<stream>/status*               StatusNode
@@ -23,12 +23,10 @@ What the launches of jobs leave is in `storm_on_spark.xd.tree.jobs`.
 
 from __future__ import annotations
 
-import logging
-from typing import Final, Literal, NamedTuple, TypeVar, get_args
+from typing import ClassVar, Final, Literal, NamedTuple, get_args
 
-import msgspec
-
-logger = logging.getLogger(__name__)
+from storm_on_spark.cluster.paths import Layout
+from storm_on_spark.cluster.records import Record
 
 ROOT: Final = "/xd"
 ADMINS: Final = f"{ROOT}/admins"
@@ -49,27 +47,39 @@ DEPLOYMENTS: Final[dict[Kind, str]] = {"stream": STREAM_DEPLOYMENTS, "job": JOB_
 REQUEST: Final = "request-"
 """Begins the names of orders; those of modules have dots."""
 
-FOLDERS: Final = (ADMINS, CONTAINERS, STREAMS, JOBS, TAPS, STREAM_DEPLOYMENTS, JOB_DEPLOYMENTS, REQUESTED, ALLOCATED)
+EXECUTIONS: Final = f"{ROOT}/executions"
+
+FOLDERS: Final = (
+    CONTAINERS,
+    STREAMS,
+    JOBS,
+    TAPS,
+    MODULES,
+    f"{ROOT}/deployments",
+    STREAM_DEPLOYMENTS,
+    JOB_DEPLOYMENTS,
+    f"{ROOT}/deployments/modules",
+    REQUESTED,
+    ALLOCATED,
+    EXECUTIONS,
+)
 """Nodes that always exist; the first admin or container makes them."""
 EMPTY: Final = b"{}"
+LAYOUT: Final = Layout(
+    {"admins": b"", **{path.removeprefix(f"{ROOT}/"): EMPTY for path in FOLDERS}}, lock="admins", info="admins"
+)
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of the values; what a later release adds is ignored."""
+class Node(Record, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=False):
+    """Base of the values; what a later release adds is ignored.
 
+    >>> from storm_on_spark.cluster.records import encode
+    >>> encode(Definition(definition="time | log"))
+    b'{"definition":"time | log"}'
+    """
 
-class AdminNode(Node, frozen=True, kw_only=True):
-    """An admin that is there."""
-
-    address: str
-    """`host:port` of its REST interface."""
-
-
-class Leadership(Node, frozen=True, kw_only=True):
-    """Who leads."""
-
-    leader: str = ""
-    epoch: int = 0
+    VERSION: ClassVar[int] = 0
+    signed: ClassVar[bool] = True
 
 
 class MessageRate(Node, frozen=True, kw_only=True, omit_defaults=False):
@@ -90,7 +100,7 @@ class ContainerMetrics(Node, frozen=True, kw_only=True, omit_defaults=False):
     """That modules on the bus took since the container was started; fused ones are not counted."""
     messages_out: int = 0
     """That they emitted."""
-    rates: dict[str, MessageRate] = {}
+    rates: dict[str, MessageRate] = {}  # noqa: RUF012 # msgspec copies it
     """Of the busiest modules, at most 20, such as `ticktock.source.time.1`."""
     memory: int = 0
     """Bytes of the process in memory, without Spark's JVM; 0 where it is unknown."""
@@ -105,7 +115,7 @@ class ContainerNode(Node, frozen=True, kw_only=True, omit_defaults=False):
     ip: str
     pid: int
     groups: tuple[str, ...] = ()
-    attributes: dict[str, str] = {}
+    attributes: dict[str, str] = {}  # noqa: RUF012 # msgspec copies it
     metrics: ContainerMetrics = ContainerMetrics()
 
 
@@ -120,7 +130,7 @@ class Deployment(Node, frozen=True, kw_only=True):
 
     generation: int
     """Grows with every deployment in this cluster."""
-    properties: dict[str, str] = {}
+    properties: dict[str, str] = {}  # noqa: RUF012 # msgspec copies it
     fused: bool = False
     going: bool = False
     """Whether it is being undeployed."""
@@ -133,6 +143,15 @@ class StatusNode(Node, frozen=True, kw_only=True):
 
     state: str
     error: str = ""
+
+
+class Module(Node, frozen=True, kw_only=True):
+    """A module that was composed or uploaded; see `modules.local_registry`."""
+
+    VERSION: ClassVar[int] = 1
+    kind: Literal["composed", "uploaded"]
+    definition: str = ""
+    sha256: str = ""
 
 
 class TapNode(Node, frozen=True, kw_only=True):
@@ -167,33 +186,12 @@ class Order(Node, frozen=True, kw_only=True):
     action: Literal["deploy", "undeploy", "launch", "stop", "restart"]
     stream: str
     """Or the job."""
-    properties: dict[str, str] = {}
+    properties: dict[str, str] = {}  # noqa: RUF012 # msgspec copies it
     """Of the deployment; of a launch its parameters."""
     fused: bool = False
     kind: Kind = "stream"
     execution: int = 0
     """Which one is to be stopped, or restarted."""
-
-
-N = TypeVar("N", bound=Node)
-
-
-def encode(node: Node) -> bytes:
-    """Returns a value as ZooKeeper has it.
-
-    >>> encode(Definition(definition="time | log"))
-    b'{"definition":"time | log"}'
-    """
-    return msgspec.json.encode(node)
-
-
-def decode(data: bytes, kind: type[N], path: str) -> N | None:
-    """Returns a value; None, and a warning, for what is none: it counts as if it was not there."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        logger.warning("ZooKeeper's node %s is not what it should be: %s", path, error)
-        return None
 
 
 class ModuleName(NamedTuple):

@@ -14,35 +14,36 @@ import pytest
 from storm_on_spark.cluster.errors import ExistsError, FormatError, NotFoundError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
-from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import Definition
-from storm_on_spark.xd.tree.session import XdSession
+from storm_on_spark.xd.tree.session import xd_session
 from tests.unit.xd.rest_server import MemoryDefinitions, MemoryJobRuntime, MemoryRuntime
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[XdSession]:
+def session() -> Iterator[ZooKeeperSession]:
     with (
         ZooKeeperServer() as server,
-        XdSession(ZooKeeperSettings(hosts=server.connect_string, root="/xd")) as session,
+        xd_session(ZooKeeperSettings(hosts=server.connect_string, root="/xd")) as session,
     ):
         session.client.ensure_path("/xd/streams")
         yield session
 
 
 @pytest.fixture
-def definitions(session: XdSession) -> Iterator[ZooKeeperDefinitions]:
-    found = ZooKeeperDefinitions(session)
+def definitions(session: ZooKeeperSession) -> Iterator[ZooKeeperDefinitions]:
+    found = ZooKeeperDefinitions(Tree(session))
     yield found
     for name in session.client.get_children("/xd/streams"):
         session.client.delete(f"/xd/streams/{name}")
 
 
-def test_a_definition_is_that_of_spring_xd(session: XdSession, definitions: ZooKeeperDefinitions) -> None:
+def test_a_definition_is_that_of_spring_xd(session: ZooKeeperSession, definitions: ZooKeeperDefinitions) -> None:
     definitions.create("ticktock", "time | log")
     value, stat = session.client.get("/xd/streams/ticktock")
     assert value == b'{"definition":"time | log"}'
@@ -64,7 +65,9 @@ def test_a_name_is_taken_once(definitions: ZooKeeperDefinitions) -> None:
     assert definitions.get("ticktock") == "time | log"
 
 
-def test_a_node_that_something_else_wrote_hides_no_other(session: XdSession, definitions: ZooKeeperDefinitions) -> None:
+def test_a_node_that_something_else_wrote_hides_no_other(
+    session: ZooKeeperSession, definitions: ZooKeeperDefinitions
+) -> None:
     session.client.create("/xd/streams/foreign", b"\xff")
     definitions.create("ticktock", "time | log")
     assert definitions.all() == {"ticktock": "time | log"}
@@ -92,7 +95,7 @@ def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefini
 
 
 def test_a_node_is_shown_when_its_value_is_there(
-    session: XdSession, definitions: ZooKeeperDefinitions, monkeypatch: pytest.MonkeyPatch
+    session: ZooKeeperSession, definitions: ZooKeeperDefinitions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A leader that saw a request before its value took it for one that can't be read, and deleted it.
     client, changed, held = session.client, threading.Event(), queue.Queue[Any]()
@@ -107,7 +110,7 @@ def test_a_node_is_shown_when_its_value_is_there(
         return later
 
     monkeypatch.setattr(client, "get_async", slow)
-    with Mirror(session, "/xd/streams", changed.set) as mirror:
+    with Mirror(Tree(session), "/xd/streams", changed.set) as mirror:
         definitions.create("late", "time | log")
         later, found = held.get(timeout=30)
         assert mirror.children("/xd/streams") == []

@@ -11,13 +11,15 @@ from typing import Any
 
 import httpx
 import pytest
-from kazoo.exceptions import ConnectionLoss
 from waiting import eventually
 
 from lab.streams.cluster import numbers
+from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.zookeeper.changes import Value
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.daemon import Admin
-from storm_on_spark.xd.container.daemon import Container, _Life
+from storm_on_spark.xd.container.daemon import Container
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 
 pytestmark = [pytest.mark.integration]
@@ -175,16 +177,16 @@ def test_a_connection_that_breaks_while_a_module_is_reported_changes_no_id(
     xd: Xd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken: list[str] = []
-    put = _Life._put  # noqa: SLF001 # where the fault is
+    create = Tree.create_ephemeral
 
-    def breaking(life: _Life, path: str, value: bytes) -> None:
+    def breaking(tree: Tree, value: Value, path: str) -> None:
         if path.endswith("/status") and "/broken." in path and path not in broken:
             broken.append(path)
-            life._session.client.drop_connection()  # noqa: SLF001
-            raise ConnectionLoss
-        put(life, path, value)
+            tree.session.client.drop_connection()
+            raise UnavailableError("the connection broke")
+        create(tree, value, path)
 
-    monkeypatch.setattr(_Life, "_put", breaking)
+    monkeypatch.setattr(Tree, "create_ephemeral", breaking)
     before = {xd.plain.container_id, xd.io.container_id}
     deployed = xd.deploy("broken", f"rate --maxMessages=9 --messagesPerSecond=100 | file --dir={tmp_path}")
     assert len(broken) == 2

@@ -9,18 +9,19 @@ from collections.abc import Iterator
 import pytest
 
 from storm_on_spark.cluster.errors import FormatError
+from storm_on_spark.cluster.records import encode
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.state import Fence
-from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
-from storm_on_spark.xd.admin.ledger import Ledger
 from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
 from storm_on_spark.xd.modules.local_registry import ModuleRegistryError
 from storm_on_spark.xd.tree import jobs, nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.modules import ClusterRegistry
-from storm_on_spark.xd.tree.session import XdSession
+from storm_on_spark.xd.tree.session import xd_session
 
 RECORDS: dict[str, nodes.Node] = {
     f"{nodes.STREAMS}/a": nodes.Definition(definition="time | log"),
@@ -46,13 +47,13 @@ def server() -> Iterator[ZooKeeperServer]:
         yield server
 
 
-def _session(server: ZooKeeperServer, token: str) -> XdSession:
+def _session(server: ZooKeeperServer, token: str) -> ZooKeeperSession:
     settings = ZooKeeperSettings(hosts=server.connect_string, root=nodes.ROOT)
-    return XdSession(settings, Keyring(Tokens((token,))))
+    return xd_session(settings, Keyring(Tokens((token,))))
 
 
 @pytest.fixture
-def session(server: ZooKeeperServer) -> Iterator[XdSession]:
+def session(server: ZooKeeperServer) -> Iterator[ZooKeeperSession]:
     with _session(server, "0123456789abcdef") as session:
         session.ensure_folders()
         yield session
@@ -60,23 +61,23 @@ def session(server: ZooKeeperServer) -> Iterator[XdSession]:
 
 
 @pytest.mark.parametrize("path", RECORDS)
-def test_a_record_counts_only_with_the_signature_for_its_path_and_kind(session: XdSession, path: str) -> None:
+def test_a_record_counts_only_with_the_signature_for_its_path_and_kind(session: ZooKeeperSession, path: str) -> None:
     node, other = RECORDS[path], Keyring(Tokens(("fedcba9876543210",)))
-    kind = type(node)
-    right = session.sealed(node, path)
-    assert session.opened(right, kind, path) == node
+    kind, tree = type(node), Tree(session)
+    right = session.keyring.encode(node, path)
+    assert tree.believed(kind, right, path) == node
     wrong = {
-        "unsigned": nodes.encode(node),
-        "of another secret": other.seal(kind.__name__, nodes.encode(node), path),
-        "moved": session.sealed(node, f"{path}x"),
-        "another kind": session.keyring.seal("Other", nodes.encode(node), path),
+        "unsigned": encode(node),
+        "of another secret": other.seal(kind.__name__, encode(node), path),
+        "moved": session.keyring.encode(node, f"{path}x"),
+        "another kind": session.keyring.seal("Other", encode(node), path),
         "changed": right.replace(b'"record":{', b'"record":{"more":1,'),
     }
-    assert {name: session.opened(data, kind, path) for name, data in wrong.items()} == dict.fromkeys(wrong)
+    assert {name: tree.believed(kind, data, path) for name, data in wrong.items()} == dict.fromkeys(wrong)
 
 
-def test_an_older_record_does_not_come_back(session: XdSession) -> None:
-    definitions, path = ZooKeeperDefinitions(session), f"{nodes.STREAMS}/a"
+def test_an_older_record_does_not_come_back(session: ZooKeeperSession) -> None:
+    definitions, path = ZooKeeperDefinitions(Tree(session)), f"{nodes.STREAMS}/a"
     definitions.create("a", "time | log")
     old = session.client.get(path)[0]
     definitions.remove("a")
@@ -87,9 +88,11 @@ def test_an_older_record_does_not_come_back(session: XdSession) -> None:
         definitions.get("a")
 
 
-def test_a_refused_record_is_logged_once_with_its_path(session: XdSession, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_record_is_logged_once_with_its_path(
+    session: ZooKeeperSession, caplog: pytest.LogCaptureFixture
+) -> None:
     session.client.create(f"{nodes.STREAMS}/evil", b'{"definition":"time | log"}')
-    definitions = ZooKeeperDefinitions(session)
+    definitions = ZooKeeperDefinitions(Tree(session))
     with caplog.at_level(logging.WARNING):
         assert definitions.all() == definitions.all() == {}
     said = [each.getMessage() for each in caplog.records if "is not signed" in each.getMessage()]
@@ -97,21 +100,21 @@ def test_a_refused_record_is_logged_once_with_its_path(session: XdSession, caplo
     assert said[0].startswith(f"{nodes.STREAMS}/evil: this Definition is not signed with the cluster's secret")
 
 
-def test_an_unsigned_module_is_not_found(session: XdSession) -> None:
+def test_an_unsigned_module_is_not_found(session: ZooKeeperSession) -> None:
     session.client.create(f"{nodes.MODULES}/sink.evil", b"{}", makepath=True)
     with pytest.raises(ModuleRegistryError, match="is not signed"):
-        ClusterRegistry(session).sha256("sink", "evil")
+        ClusterRegistry(Tree(session)).sha256("sink", "evil")
 
 
-def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: XdSession) -> None:
-    ZooKeeperDefinitions(session).create("a", "time | log")
+def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: ZooKeeperSession) -> None:
+    ZooKeeperDefinitions(Tree(session)).create("a", "time | log")
     session.client.create("/xd/lock", b"")
     fence = Fence(1, "/xd/lock", session.client.get(nodes.ADMINS)[1].version)
     changed, path = threading.Event(), f"{nodes.REQUESTED}/request-0000000000"
     deployment = f"{nodes.STREAM_DEPLOYMENTS}/a"
     order = nodes.Order(action="deploy", stream="a")
-    with Mirror(session, on_change=changed.set) as mirror:
-        supervisor = DeploymentSupervisor(mirror, Ledger(session))
+    with Mirror(Tree(session), on_change=changed.set) as mirror:
+        supervisor = DeploymentSupervisor(mirror, Tree(session))
 
         def until_taken() -> None:
             for _ in range(100):
@@ -128,9 +131,9 @@ def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: XdSessi
                 changed.wait(0.1)
             until_taken()
 
-        write(nodes.encode(order))
+        write(encode(order))
         assert session.client.exists(deployment) is None
-        signed = session.sealed(order, path, (1, 1))
+        signed = session.keyring.encode(order, path, (1, 1))
         write(signed)
         assert session.client.exists(deployment) is not None
         while mirror.stat(path) is not None:

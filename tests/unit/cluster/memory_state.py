@@ -10,8 +10,8 @@ from storm_on_spark.cluster.errors import ConflictError, FencedError
 from storm_on_spark.cluster.paths import CODE, COUNTER, LEADER_INFO
 from storm_on_spark.cluster.records import R, decode, encode
 from storm_on_spark.cluster.state import Change, ClusterSnapshot, ClusterState, Create, Delete, Fence, Put
-from storm_on_spark.cluster.state.changes import Value
 from storm_on_spark.cluster.state.contents import RECORDS, WATCHED, Contents, Node
+from storm_on_spark.cluster.zookeeper.changes import Value
 
 Parts = tuple[str, ...]
 ROOT = "/storm"
@@ -86,21 +86,23 @@ class MemoryState(ClusterState):
         nodes = dict(self.nodes)
         versions = []
         for change in changes:
-            old = nodes.get(change.parts)
+            place = change.place
+            assert isinstance(place, tuple)
+            old = nodes.get(place)
             wanted = -1 if isinstance(change, Create) else change.version
             if (old is None) != isinstance(change, Create) or (old is not None and wanted not in (-1, old.version)):
-                raise ConflictError(f"{type(change).__name__} {'/'.join(change.parts)}")
+                raise ConflictError(f"{type(change).__name__} {'/'.join(place)}")
             if isinstance(change, Create):
-                nodes[change.parts] = Stored(to_bytes(change.value), 0, next(self._ids))
+                nodes[place] = Stored(to_bytes(change.value), 0, next(self._ids))
                 versions.append(0)
             elif isinstance(change, Put):
                 assert old is not None
-                nodes[change.parts] = Stored(to_bytes(change.value), old.version + 1, old.created)
+                nodes[place] = Stored(to_bytes(change.value), old.version + 1, old.created)
                 versions.append(old.version + 1)
             elif isinstance(change, Delete):
-                if self._children(change.parts, nodes):
-                    raise ConflictError(f"Delete {'/'.join(change.parts)}: it has children")
-                del nodes[change.parts]
+                if self._children(place, nodes):
+                    raise ConflictError(f"Delete {'/'.join(place)}: it has children")
+                del nodes[place]
                 versions.append(-1)
             else:
                 versions.append(change.version)

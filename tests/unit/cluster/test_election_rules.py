@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from lengths import examples
 
 from storm_on_spark.cluster.leadership import rules as r
-from storm_on_spark.cluster.state.changes import Fence
+from storm_on_spark.cluster.zookeeper.changes import Fence
 
 MEMBERS = 3
 WHICH = st.integers(0, MEMBERS - 1)

@@ -126,6 +126,7 @@ RESPONSE = httpx.Response(500, content=OBJECT, request=httpx.Request("GET", "htt
         (lambda: flux("config: " + "[" * 100_000), FluxError),
         (lambda: parse_pair("a=" + "[" * 100_000), ConfigError),
         (lambda: decode(LeaderInfo, OBJECT, "/a"), RecordError),
+        (lambda: decode(nodes.Definition, OBJECT, "/a"), RecordError),
         (lambda: Keyring().decode(LeaderInfo, b'{"signed":1,"record":' + DEEP, "/a"), SignatureError),
         (lambda: PlanSummary.of(OBJECT, "/a"), RecordError),
         (lambda: json_of(RESPONSE), ClusterError),
@@ -139,7 +140,6 @@ def test_what_is_nested_too_deeply_is_refused(read: Callable[[], Any], error: ty
 
 def test_what_is_nested_too_deeply_counts_as_nothing() -> None:
     assert id_in(DEEP.decode()) is None
-    assert nodes.decode(OBJECT, nodes.Definition, "/a") is None
     assert "HTTP 500" in str(error_of(RESPONSE, "a"))
 
 

@@ -14,15 +14,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from storm_on_spark.cluster.errors import ConflictError
-from storm_on_spark.cluster.state import Fence
+from storm_on_spark.cluster.zookeeper.changes import Change, Create, Delete, Fence, Put
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.jobs.progress import progress
-from storm_on_spark.xd.admin.ledger import Change, Ledger, Make, Remove, Write
 from storm_on_spark.xd.admin.picture import Deployed
 from storm_on_spark.xd.dsl import DslError, parse_job
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.jobs import (
     ENDED,
-    EXECUTIONS,
     REPORT,
     RUN,
     ExecutionNode,
@@ -33,7 +32,7 @@ from storm_on_spark.xd.tree.jobs import (
     step_path,
 )
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import Deployment, Order, StatusNode
+from storm_on_spark.xd.tree.nodes import EXECUTIONS, Deployment, Order, StatusNode
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +45,13 @@ class Executions:
 
     Args:
         mirror: the copy of the tree.
-        ledger: what writes to it.
+        tree: in ZooKeeper, for what is written.
         clock: seconds since 1970.
     """
 
-    def __init__(self, mirror: Mirror, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, mirror: Mirror, tree: Tree, clock: Callable[[], float] = time.time) -> None:
         self._mirror = mirror
-        self._ledger = ledger
+        self._tree = tree
         self._clock = clock
 
     def carried_out(self, order: Order, number: int) -> list[Change]:
@@ -88,13 +87,11 @@ class Executions:
             done = {label: step for label, step in before.steps.items() if label not in broken}
             found = replace(found, parameters=before.parameters, restarts=order.execution, steps=done)
             path_before = execution_path(order.execution)
-            changes.append(Write(path_before, replace(before, restarted_by=number + 1), at))
+            changes.append(Put(path_before, replace(before, restarted_by=number + 1), at))
         logger.info("Launching job %s, execution %d", order.stream, number + 1)
-        if self._mirror.stat(EXECUTIONS) is None:
-            changes.append(Make(EXECUTIONS))
         # The version says that no other execution was launched since this was decided.
-        changes.append(Write(path, replace(deployment, execution=number + 1), stat.version))
-        changes.append(Make(execution_path(number + 1), found))
+        changes.append(Put(path, replace(deployment, execution=number + 1), stat.version))
+        changes.append(Create(execution_path(number + 1), found))
         return [*changes, *self._too_old(order.execution)]
 
     def round(self, fence: Fence, every: Sequence[Deployed], there: Mapping[str, object]) -> None:
@@ -117,7 +114,7 @@ class Executions:
             if not changes:
                 continue
             try:
-                self._ledger.commit(fence, changes)
+                self._tree.commit(fence, *changes)
             except ConflictError as error:
                 logger.debug("Execution %d waits for the next round: %s", number, error)
 
@@ -147,7 +144,7 @@ class Executions:
         if found is None or found.status in ENDED or found.stopping:
             return []
         logger.info("Stopping execution %d of job %s", number, found.job)
-        return [Write(execution_path(number), replace(found, stopping=True, status="STOPPING"), version)]
+        return [Put(execution_path(number), replace(found, stopping=True, status="STOPPING"), version)]
 
     def _too_old(self, kept: int) -> list[Change]:
         """Removes ended executions beyond the number that is kept, but not the latest of a job that is deployed."""
@@ -159,7 +156,7 @@ class Executions:
         }
         surplus = len(self._mirror.children(EXECUTIONS)) + 1 - MOST_EXECUTIONS
         old = [number for number, _ in ended if number not in latest]
-        return [Remove(execution_path(number)) for number in old[: max(0, surplus)]]
+        return [Delete(execution_path(number)) for number in old[: max(0, surplus)]]
 
     def _advanced(
         self,
@@ -202,7 +199,7 @@ class Executions:
             return []
         if found.status is not None:
             logger.info("Execution %d of job %s: %s", number, execution.job, found.status)
-        return [Write(execution_path(number), after, version), *changes]
+        return [Put(execution_path(number), after, version), *changes]
 
     def _collected(
         self, number: int, job: str, label: str, step: StepNode, there: Mapping[str, object]
@@ -228,12 +225,12 @@ class Executions:
         if step.status not in ENDED:
             error = f"container {step.container} departed while the step ran"
             step = replace(step, status="FAILED", ended=self._clock(), error=error)
-        changes: list[Change] = [Remove(run)]
+        changes: list[Change] = [Delete(run)]
         if told is None or stat is None:
             # These fail if the container has reported meanwhile.
-            changes += [Make(report), Remove(report)]
+            changes += [Create(report, nodes.EMPTY), Delete(report)]
         else:
-            changes += [Write(report, told, stat.version), Remove(report)]
+            changes += [Put(report, told, stat.version), Delete(report)]
         return step, changes
 
     def _stops(self, number: int, job: str, steps: Mapping[str, StepNode]) -> Iterator[Change]:
@@ -241,7 +238,7 @@ class Executions:
             run = f"{step_path(step.container, job, label)}/{RUN}{number}"
             known, stat = self._mirror.value(run, RunNode), self._mirror.stat(run)
             if step.status not in ENDED and known is not None and stat is not None and not known.stopping:
-                yield Write(run, RunNode(stopping=True), stat.version)
+                yield Put(run, RunNode(stopping=True), stat.version)
 
     def _started(
         self, number: int, deployed: Deployed, label: str, there: Mapping[str, object]
@@ -260,7 +257,7 @@ class Executions:
                 return failed, []
             if each.state == "deployed":
                 step = StepNode(status="STARTING", execution=number, container=each.container)
-                return step, [Make(f"{each.path}/{RUN}{number}", RunNode())]
+                return step, [Create(f"{each.path}/{RUN}{number}", RunNode())]
         return None
 
     def _execution(self, number: int) -> tuple[ExecutionNode | None, int]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from storm_on_spark.cluster.errors import NotFoundError, NotOfferedError, RecordError, TransitionError, UnavailableError
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.jobs.executions import restartable
 from storm_on_spark.xd.admin.rest.schemas import ExecutionView, StepView
 from storm_on_spark.xd.admin.runtime import ClusterRuntime, checked_manifest
@@ -14,10 +15,9 @@ from storm_on_spark.xd.dsl import parse_job
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.steps import ParameterError, check_steps
 from storm_on_spark.xd.tree import nodes
-from storm_on_spark.xd.tree.jobs import ENDED, EXECUTIONS, ExecutionNode, execution_path
+from storm_on_spark.xd.tree.jobs import ENDED, ExecutionNode, execution_path
 from storm_on_spark.xd.tree.mirror import Mirror
-from storm_on_spark.xd.tree.nodes import Kind, Order
-from storm_on_spark.xd.tree.session import XdSession
+from storm_on_spark.xd.tree.nodes import EXECUTIONS, Kind, Order
 
 _SHOWN_SECS: Final = 10.0
 """For which the copy may lack what the leader has written."""
@@ -28,7 +28,7 @@ class ClusterJobRuntime(ClusterRuntime):
     """The runtime of jobs; see `core.JobRuntime`.
 
     Args:
-        session: of the admin.
+        tree: in ZooKeeper.
         mirror: the copy of the tree.
         changed: notified after every change of the copy.
         registry: the modules.
@@ -36,10 +36,8 @@ class ClusterJobRuntime(ClusterRuntime):
 
     kind: ClassVar[Kind] = "job"
 
-    def __init__(
-        self, session: XdSession, mirror: Mirror, changed: threading.Condition, registry: LocalRegistry
-    ) -> None:
-        super().__init__(session, mirror, changed)
+    def __init__(self, tree: Tree, mirror: Mirror, changed: threading.Condition, registry: LocalRegistry) -> None:
+        super().__init__(tree, mirror, changed)
         self._registry = registry
 
     def check(self, name: str, definition: str, properties: Mapping[str, str], *, fused: bool) -> None:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
-
-from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.container.jobs.orders import StepOrder
 from storm_on_spark.xd.container.jobs.process import StepProcess
 from storm_on_spark.xd.dsl import parse_job
@@ -19,7 +18,6 @@ from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.jobs import REPORT, RUN, ExecutionNode, ReportNode, RunNode, execution_path, step_path
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import ModuleName
-from storm_on_spark.xd.tree.session import XdSession
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +33,7 @@ class Steps:
 
     Args:
         container: its id.
-        session: of the container.
+        tree: in ZooKeeper, over the session of the container.
         registry: the modules.
         folder: of the logs.
         wake: has the container look again.
@@ -44,15 +42,15 @@ class Steps:
     def __init__(
         self,
         container: str,
-        session: XdSession,
+        tree: Tree,
         registry: LocalRegistry,
         folder: Path,
         wake: Callable[[], None],
     ) -> None:
         self._container = container
-        self._session = session
-        self._session_id = session.session_id
-        self._lease = session.negotiated_timeout * _LEASE
+        self._tree, self._session = tree, tree.session
+        self._session_id = self._session.session_id
+        self._lease = self._session.negotiated_timeout * _LEASE
         self._registry = registry
         self._folder = folder
         self._wake = wake
@@ -70,7 +68,7 @@ class Steps:
             modules: the instances that are allocated.
 
         Raises:
-            UnavailableError, KazooException: ZooKeeper is away; the next look does what is left.
+            ClusterError: ZooKeeper is away; the next look does what is left.
         """
         wanted: dict[Run, RunNode] = {}
         for name in modules:
@@ -98,7 +96,7 @@ class Steps:
         """Reports what has not been reported yet.
 
         Raises:
-            UnavailableError, KazooException: ZooKeeper is away; it is reported next time.
+            ClusterError: ZooKeeper is away; it is reported next time.
         """
         while True:
             with self._lock:
@@ -123,14 +121,13 @@ class Steps:
             process.join()
         try:
             self.tell()
-        except (UnavailableError, KazooException) as error:
+        except ClusterError as error:
             logger.warning("Container %s can't report what became of its steps: %r", self._container, error)
 
     def _made(self, run: Run) -> StepProcess | None:
         name, number = run
         path = execution_path(number)
-        data, _ = self._session.wait(self._session.client.get_async(path))
-        execution = self._session.opened(data, ExecutionNode, path)
+        execution = self._tree.read(ExecutionNode, path)
         if execution is None:
             return None
         order = StepOrder(
@@ -169,16 +166,7 @@ class Steps:
 
     def _report(self, run: Run, report: ReportNode) -> None:
         path = f"{step_path(self._container, run[0].stream, run[0].label)}/{REPORT}{run[1]}"
-        client, wait = self._session.client, self._session.wait
-        value = self._session.sealed(report, path)
-        try:
-            wait(client.create_async(path, value, acl=self._session.acl))
-        except NodeExistsError:
-            try:
-                wait(client.set_async(path, value))
-            except NoNodeError:
-                logger.warning("Step %s: nobody waits for it any more", run[0])
-        except NoNodeError:
+        if not self._tree.put(report, path):
             logger.warning("Step %s: it is not this container's any more", run[0])
             if run in self._runs:
                 self._runs[run].end("STOPPED", "it is not this container's any more")

@@ -32,7 +32,8 @@ from storm_on_spark.cluster.records import (
     StormBase,
     WorkerBeat,
 )
-from storm_on_spark.cluster.state import Check, ClusterState, Create, Delete, KeptNodes, Put
+from storm_on_spark.cluster.state import Check, ClusterState, Create, Delete, Put
+from storm_on_spark.cluster.zookeeper.kept import KeptNodes
 from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 TOPOLOGY = "words-1-1700000000"

@@ -12,10 +12,10 @@ from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.paths import (
     ASSIGNMENTS,
     CODE,
-    FOLDERS,
     LEADER_INFO,
     NIMBUSES,
     OWNERS,
+    STORM,
     STORMS,
     SUPERVISORS,
     WORKERBEATS,
@@ -215,7 +215,7 @@ def test_a_change_costs_one_read_however_large_the_cluster_is(connect) -> None:
         # Every node is read once, the replicas of every code too, and each addition may cost a look at its folder.
         nodes = 5 * 200 + 50
         assert nodes <= reads["get_async"] <= nodes + 20
-        assert reads["get_children_async"] <= 200 + nodes + len(FOLDERS) + 20
+        assert reads["get_children_async"] <= 200 + nodes + len(STORM.nodes) + 20
 
         view.refresh()
         reads.clear()

@@ -10,7 +10,7 @@ from kazoo.exceptions import NoAuthError
 from waiting import eventually
 
 from storm_on_spark.cluster.errors import UnavailableError
-from storm_on_spark.cluster.paths import FOLDERS
+from storm_on_spark.cluster.paths import STORM
 from storm_on_spark.cluster.zookeeper import ZooKeeperEnsemble, ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
 from storm_on_spark.runtime.processes.server import free_port
 from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
@@ -113,7 +113,7 @@ def test_folders(connect) -> None:
     session = connect()
     session.ensure_folders()
     session.ensure_folders()
-    assert set(session.client.get_children(session.settings.root)) == {*FOLDERS, "leader-info", "counter"}
+    assert set(session.client.get_children(session.settings.root)) == set(STORM.nodes)
 
 
 def test_with_authentication_others_see_nothing_and_no_log_has_the_secret(connect, caplog) -> None:

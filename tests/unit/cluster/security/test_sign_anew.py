@@ -33,8 +33,8 @@ class SignedState(MemoryState):
     def commit(self, fence: Any, *changes: Any) -> tuple[int, ...]:
         versions = super().commit(fence, *changes)
         for change in changes:
-            path = Paths(ROOT).of(*change.parts)
-            self.nodes[change.parts].data = self.keyring.encode(change.value, path, (fence.epoch, 1))
+            path = Paths(ROOT).of(*change.place)
+            self.nodes[change.place].data = self.keyring.encode(change.value, path, (fence.epoch, 1))
         return versions
 
     def stand(self, keyring: Keyring, record: Record, *parts: str) -> bytes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from storm_on_spark.cluster.records import decode, encode
 from storm_on_spark.xd.container.metrics import PERIOD_SECS, Counts, Meter
-from storm_on_spark.xd.tree.nodes import ContainerMetrics, ContainerNode, MessageRate, decode, encode
+from storm_on_spark.xd.tree.nodes import ContainerMetrics, ContainerNode, MessageRate
 
 
 class _Process:
@@ -64,6 +65,6 @@ def test_the_node_stays_small() -> None:
 
 
 def test_a_node_of_a_later_release_is_read() -> None:
-    later = decode(b'{"host":"h","ip":"1","pid":1,"metrics":{"started":1,"colour":"red"}}', ContainerNode, "node")
+    later = decode(ContainerNode, b'{"host":"h","ip":"1","pid":1,"metrics":{"started":1,"colour":"red"}}', "node")
     assert later == ContainerNode(host="h", ip="1", pid=1, metrics=ContainerMetrics(started=1))
     assert b'"metrics":{"started":1,' in encode(later)

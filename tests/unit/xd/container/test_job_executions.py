@@ -219,11 +219,11 @@ def test_a_report_that_the_copy_does_not_show_yet_is_not_lost(monkeypatch: pytes
     shown = xd.tree.nodes.pop(path)
     late = xd.tree.commit
 
-    def commit(fence: object, changes: Any) -> None:
+    def commit(fence: object, *changes: Any) -> None:
         # ZooKeeper has what the copy lacks.
         xd.tree.nodes[path] = shown
         monkeypatch.setattr(xd.tree, "commit", late)
-        late(fence, changes)
+        late(fence, *changes)
 
     monkeypatch.setattr(xd.tree, "commit", commit)
     xd.rounds()

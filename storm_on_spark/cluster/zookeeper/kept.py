@@ -9,9 +9,9 @@ import time
 from typing import Final
 
 from storm_on_spark.cluster.errors import ClusterError
-from storm_on_spark.cluster.state.changes import Value
-from storm_on_spark.cluster.state.state import ClusterState
+from storm_on_spark.cluster.zookeeper.changes import Value
 from storm_on_spark.cluster.zookeeper.session import SessionState
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.processes.closing import Closing
 
 logger = logging.getLogger(__name__)
@@ -27,22 +27,22 @@ class KeptNodes(Closing):
     A thread of its own does it. Closing drops all of them, as far as there is a connection.
 
     Args:
-        state: over a session that has been started.
+        tree: over a session that has been started.
 
     Example:
-        >>> with KeptNodes(state) as kept:                                      # doctest: +SKIP
+        >>> with KeptNodes(tree) as kept:                                      # doctest: +SKIP
         ...     kept.keep(summary, "nimbuses", summary.address)
     """
 
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
         self._lock = threading.Lock()
         #: Both change only while `_lock` is held.
         self._wanted: dict[Parts, Value] = {}
         self._to_do: set[Parts] = set()
         self._session: int | None = None
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._remove_listener = state.session.add_listener(self._on_state)
+        self._remove_listener = tree.session.add_listener(self._on_state)
         self._thread = threading.Thread(target=self._run, name="kept-nodes", daemon=True)
         self._thread.start()
 
@@ -90,7 +90,7 @@ class KeptNodes(Closing):
         Returns:
             Whether there is nothing left that a later attempt could do better; the next connection is one, too.
         """
-        session = self._state.session.session_id
+        session = self._tree.session.session_id
         if session is None:
             return True
         with self._lock:
@@ -102,9 +102,9 @@ class KeptNodes(Closing):
         for parts, value in to_do:
             try:
                 if value is None:
-                    self._state.delete_ephemeral(*parts)
+                    self._tree.delete_ephemeral(*parts)
                 else:
-                    self._state.create_ephemeral(value, *parts)
+                    self._tree.create_ephemeral(value, *parts)
             except ClusterError as error:
                 logger.warning("%s can't be registered now: %s", "/".join(parts), error)
                 done = False
