@@ -21,7 +21,7 @@ from storm_on_spark.cluster.leadership import rules
 from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.elector import LeaderElector
 from storm_on_spark.cluster.paths import NIMBUSES
-from storm_on_spark.cluster.records import LeaderInfo, NimbusSummary
+from storm_on_spark.cluster.records import LeaderInfo, NimbusSummary, Record
 from storm_on_spark.cluster.zookeeper.changes import Fence
 from storm_on_spark.cluster.zookeeper.kept import KeptNodes
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
@@ -58,6 +58,8 @@ class ZooKeeperLeaderElector(LeaderElector):
         cluster_clock: told what time it is for ZooKeeper when leadership is gained.
         title: what is elected, in the log.
         registered: whether there is a node below `nimbuses`; else only the queue says who is there.
+        queued: value of a node in the queue, the same for every process at this address; the address for None.
+        leading: returns what a new leader with this epoch writes; `LeaderInfo` for None.
 
     Example:
         >>> elector = ZooKeeperLeaderElector(                                   # doctest: +SKIP
@@ -80,6 +82,8 @@ class ZooKeeperLeaderElector(LeaderElector):
         cluster_clock: ClusterClock | None = None,
         title: str = "Nimbus",
         registered: bool = True,
+        queued: bytes | None = None,
+        leading: Callable[[int], Record] | None = None,
     ) -> None:
         self._session = session
         self._lock, self._info = session.paths.layout.lock, session.paths.layout.info
@@ -87,6 +91,8 @@ class ZooKeeperLeaderElector(LeaderElector):
         self._cluster_clock = cluster_clock or ClusterClock(now)
         self._tree = Tree(session)
         self._summary = summary
+        self._queued = summary.address.encode() if queued is None else queued
+        self._leading = self._leader_info if leading is None else leading
         self.gate, self._fetch = gate, fetch
         self._on_gained, self._on_lost = on_gained, on_lost
         self._clock, self._now = clock, now
@@ -201,6 +207,9 @@ class ZooKeeperLeaderElector(LeaderElector):
         for thread in self._threads:
             thread.start()
 
+    def _leader_info(self, epoch: int) -> Record:
+        return LeaderInfo(address=self._summary.address, epoch=epoch, since=self._now())
+
     def _valid_fence(self) -> Fence | None:
         leadership = self._leadership
         if leadership is None:
@@ -297,7 +306,6 @@ class ZooKeeperLeaderElector(LeaderElector):
     def _enqueue(self) -> rules.QueueNode:
         client, path = self._session.client, self._session.paths.of
         self._session.ensure_folders()
-        address = self._summary.address.encode()
         mine: tuple[str, Any] | None = None
         for name in sorted(self._wait(client.get_children_async(path(self._lock)))):
             with contextlib.suppress(NoNodeError):
@@ -305,7 +313,7 @@ class ZooKeeperLeaderElector(LeaderElector):
                 if stat.ephemeralOwner == self._session.session_id:
                     # Made by an attempt whose answer got lost.
                     mine = name, stat
-                elif data == address and not self._swept:
+                elif data == self._queued and not self._swept:
                     # Left by an earlier process at this address; no Nimbus could lead until it expires.
                     self._wait(client.delete_async(path(self._lock, name)))
         self._swept = True
@@ -313,7 +321,7 @@ class ZooKeeperLeaderElector(LeaderElector):
             made, stat = self._wait(
                 client.create_async(
                     path(self._lock, _NODE),
-                    address,
+                    self._queued,
                     acl=self._session.acl,
                     ephemeral=True,
                     sequence=True,
@@ -329,8 +337,8 @@ class ZooKeeperLeaderElector(LeaderElector):
         client, path = self._session.client, self._session.paths.of
         transaction = client.transaction()
         transaction.check(path(self._lock, node.name), 0)
-        info = LeaderInfo(address=self._summary.address, epoch=node.epoch, since=self._now())
-        transaction.set_data(path(self._info), self._session.keyring.encode(info, path(self._info), (node.epoch, 0)))
+        said = self._session.keyring.encode(self._leading(node.epoch), path(self._info), (node.epoch, 0))
+        transaction.set_data(path(self._info), said)
         checked, written = self._prove(transaction)
         if isinstance(checked, (NoNodeError, BadVersionError)):
             return rules.ClaimRefused()

@@ -17,7 +17,7 @@ from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.leadership import ZooKeeperLeaderElector
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
-from storm_on_spark.cluster.records import NimbusSummary
+from storm_on_spark.cluster.records import NimbusSummary, encode
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.settings import SecuritySettings
@@ -34,6 +34,7 @@ from storm_on_spark.xd.admin.runtime import ClusterRuntime
 from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.modules import ClusterRegistry
+from storm_on_spark.xd.tree.nodes import AdminNode, Leadership
 from storm_on_spark.xd.tree.session import connected, zookeeper_settings
 
 logger = logging.getLogger(__name__)
@@ -112,6 +113,8 @@ class Admin(Service):
             fetch=lambda missing: None,
             title="Admin",
             registered=False,
+            queued=encode(AdminNode(address=self.address)),
+            leading=lambda epoch: Leadership(leader=self.address, epoch=epoch),
         )
         stack.callback(elector.close)
         runtime = ClusterRuntime(tree, mirror, self._changed)

@@ -5,7 +5,7 @@ deployments/modules/allocated/<container>/<job>.job.<step>.1/run-<id>       RunN
 deployments/modules/allocated/<container>/<job>.job.<step>.1/report-<id>    ReportNode  what its container says of it
 
 An id is the number of the request that asked for the launch, so it grows. All three are persistent: a report outlives
-the session of its container.
+the session of its container. `executions` is made with the first launch.
 """
 
 from __future__ import annotations

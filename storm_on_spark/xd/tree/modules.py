@@ -41,7 +41,7 @@ class ClusterRegistry(LocalRegistry):
             found = self._tree.get(Module, _path(type, name))
             if found is None:
                 return super()._record(type, name)
-            return checked_record({"version": RECORD_VERSION, **msgspec.to_builtins(found[0])})
+            return checked_record(msgspec.to_builtins(found[0]))
         except (RecordError, ValueError) as error:
             raise ModuleRegistryError(f"module {type}:{name}: {error}") from error
 
@@ -63,8 +63,12 @@ class ClusterRegistry(LocalRegistry):
             raise ModuleRegistryError(f"{error}: {where}; `storm-spark module delete` deletes it there") from None
 
     def _write(self, type: ModuleType, name: str, record: Mapping[str, str]) -> None:  # noqa: A002
+        if self._tree.stat(nodes.MODULES) is None:
+            self._tree.put(nodes.EMPTY, nodes.MODULES)
         try:
-            self._tree.add(msgspec.convert(record, Module), nodes.MODULES, f"{type}.{name}")
+            self._tree.add(
+                msgspec.convert({"version": RECORD_VERSION, **record}, Module), nodes.MODULES, f"{type}.{name}"
+            )
         except ExistsError:
             raise ModuleRegistryError(f"there is already a module {type}:{name}") from None
 

@@ -1,11 +1,11 @@
 """What is in ZooKeeper below `/xd`; `*` marks ephemeral nodes. Every value is a JSON map.
 
-admins                                             LeaderInfo    its version fences every write of a leader
-admins/n-<sequence>*                               address       the queue for leadership: the lowest number leads
+admins                                             Leadership    its version fences every write of a leader
+admins/n-<sequence>*                               AdminNode     the queue for leadership: the lowest number leads
 containers/<container>*                            ContainerNode
 streams/<stream>                                   Definition
 jobs/<job>                                         Definition
-modules/<type>.<name>                              Module        that was composed or uploaded
+modules/<type>.<name>                              Module        that was composed or uploaded; made with the first
 taps/<stream>                                      TapNode       what a deployed stream taps
 deployments/streams/<stream>                       Deployment
 deployments/streams/<stream>/status*               StatusNode
@@ -24,6 +24,8 @@ What the launches of jobs leave is in `storm_on_spark.xd.tree.jobs`.
 from __future__ import annotations
 
 from typing import ClassVar, Final, Literal, NamedTuple, get_args
+
+import msgspec
 
 from storm_on_spark.cluster.paths import Layout
 from storm_on_spark.cluster.records import Record
@@ -54,14 +56,12 @@ FOLDERS: Final = (
     STREAMS,
     JOBS,
     TAPS,
-    MODULES,
     f"{ROOT}/deployments",
     STREAM_DEPLOYMENTS,
     JOB_DEPLOYMENTS,
     f"{ROOT}/deployments/modules",
     REQUESTED,
     ALLOCATED,
-    EXECUTIONS,
 )
 """Nodes that always exist; the first admin or container makes them."""
 EMPTY: Final = b"{}"
@@ -80,6 +80,20 @@ class Node(Record, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
     VERSION: ClassVar[int] = 0
     signed: ClassVar[bool] = True
+
+
+class AdminNode(Node, frozen=True, kw_only=True):
+    """An admin that is there."""
+
+    address: str
+    """`host:port` of its REST interface."""
+
+
+class Leadership(Node, frozen=True, kw_only=True):
+    """Who leads."""
+
+    leader: str
+    epoch: int
 
 
 class MessageRate(Node, frozen=True, kw_only=True, omit_defaults=False):
@@ -148,10 +162,10 @@ class StatusNode(Node, frozen=True, kw_only=True):
 class Module(Node, frozen=True, kw_only=True):
     """A module that was composed or uploaded; see `modules.local_registry`."""
 
-    VERSION: ClassVar[int] = 1
+    version: Literal[1]
     kind: Literal["composed", "uploaded"]
-    definition: str = ""
-    sha256: str = ""
+    definition: str | msgspec.UnsetType = msgspec.UNSET
+    sha256: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class TapNode(Node, frozen=True, kw_only=True):

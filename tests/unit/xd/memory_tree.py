@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from storm_on_spark.cluster.errors import ConflictError, RecordError
 from storm_on_spark.cluster.records import decode, encode
 from storm_on_spark.cluster.zookeeper.changes import Change, Create, Delete, Put
+from storm_on_spark.cluster.zookeeper.tree import MAX_REQUEST_BYTES
 from storm_on_spark.xd.tree import nodes
 
 N = TypeVar("N", bound=nodes.Node)
@@ -52,6 +53,8 @@ class MemoryTree:
 
     def commit(self, fence: object, *changes: Change) -> None:
         """See `Tree`."""
+        if len(f"{changes}") > MAX_REQUEST_BYTES:
+            raise RecordError(f"{len(changes)} changes take too many bytes")
         before = dict(self.nodes)
         try:
             for change in changes:

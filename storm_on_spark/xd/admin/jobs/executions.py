@@ -89,6 +89,8 @@ class Executions:
             path_before = execution_path(order.execution)
             changes.append(Put(path_before, replace(before, restarted_by=number + 1), at))
         logger.info("Launching job %s, execution %d", order.stream, number + 1)
+        if self._mirror.stat(EXECUTIONS) is None:
+            changes.append(Create(EXECUTIONS, nodes.EMPTY))
         # The version says that no other execution was launched since this was decided.
         changes.append(Put(path, replace(deployment, execution=number + 1), stat.version))
         changes.append(Create(execution_path(number + 1), found))

@@ -113,6 +113,7 @@ def test_a_deployment_that_makes_no_sense_holds_up_no_other(
         ("request-0000000000", b'{"action":"deploy","stream":"a/../b"}'),
         ("request-0000000000", b'{"action":"deploy","stream":""}'),
         ("request-0000000000", b'{"action":"deploy","stream":"other","properties":{"module.time.count":"many"}}'),
+        ("request-0000000000", b'{"action":"deploy","stream":"other","properties":{"module.time.count":"20000"}}'),
         ("request-0000000000", b'{"action":"deploy","stream":"broken"}'),
         ("request-mine", b'{"action":"deploy","stream":"same"}'),
         ("request-99999999999999999999", b'{"action":"deploy","stream":"other"}'),
