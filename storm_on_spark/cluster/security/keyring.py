@@ -221,11 +221,6 @@ class Stamps:
             )
 
 
-def payload_of(data: bytes) -> bytes:
-    """Returns the record in a node without looking at its signature: to show it, never to act on it."""
-    return bytes(msgspec.json.decode(data, type=_Envelope).record) if data.startswith(_PREFIX) else data
-
-
 def _envelope(kind: str, data: bytes, path: str) -> _Envelope:
     try:
         if len(data) > MAX_BYTES:

@@ -13,6 +13,15 @@ from storm_on_spark.cluster.thrift.interface import interface
 INSTEAD: Final = "this cluster has no blob store: put files into the folder resources of the topology's jar"
 
 
+def _missing(self: object, key: str, *_: object) -> NoReturn:
+    raise interface().KeyNotFoundException(msg=f"there is no blob {key!r:.200}; {INSTEAD}")
+
+
+def _no_session(self: object, session: str, *_: object) -> NoReturn:
+    # None could be begun.
+    raise interface().AuthorizationException(msg=f"there is no session {session!r:.200}; {INSTEAD}")
+
+
 class NoBlobs:
     """The methods of blobs, under Storm's names."""
 
@@ -28,54 +37,6 @@ class NoBlobs:
         """Refuses it."""
         raise interface().AuthorizationException(msg=f"the blob {key!r:.200} can't be created: {INSTEAD}")
 
-    def beginUpdateBlob(self, key: str) -> str:
-        """Refuses it."""
-        _missing(key)
-
-    def getBlobMeta(self, key: str) -> Any:
-        """Refuses it."""
-        _missing(key)
-
-    def setBlobMeta(self, key: str, meta: Any) -> None:
-        """Refuses it."""
-        _missing(key)
-
-    def beginBlobDownload(self, key: str) -> Any:
-        """Refuses it."""
-        _missing(key)
-
-    def deleteBlob(self, key: str) -> None:
-        """Refuses it."""
-        _missing(key)
-
-    def getBlobReplication(self, key: str) -> int:
-        """Refuses it."""
-        _missing(key)
-
-    def updateBlobReplication(self, key: str, replication: int) -> int:
-        """Refuses it."""
-        _missing(key)
-
-    def uploadBlobChunk(self, session: str, chunk: bytes) -> None:
-        """Refuses it: there are no sessions, as none could be begun."""
-        _no_session(session)
-
-    def finishBlobUpload(self, session: str) -> None:
-        """Refuses it."""
-        _no_session(session)
-
-    def cancelBlobUpload(self, session: str) -> None:
-        """Refuses it."""
-        _no_session(session)
-
-    def downloadBlobChunk(self, session: str) -> bytes:
-        """Refuses it."""
-        _no_session(session)
-
-
-def _missing(key: str) -> NoReturn:
-    raise interface().KeyNotFoundException(msg=f"there is no blob {key!r:.200}; {INSTEAD}")
-
-
-def _no_session(session: str) -> NoReturn:
-    raise interface().AuthorizationException(msg=f"there is no session {session!r:.200}; {INSTEAD}")
+    beginUpdateBlob = getBlobMeta = setBlobMeta = beginBlobDownload = deleteBlob = _missing
+    getBlobReplication = updateBlobReplication = _missing
+    uploadBlobChunk = finishBlobUpload = cancelBlobUpload = downloadBlobChunk = _no_session

@@ -124,6 +124,8 @@ def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: ZooKeep
                     break
                 changed.wait(0.3)
             assert session.client.exists(path) is None
+            while mirror.stat(path) is not None:
+                changed.wait(0.1)
 
         def write(value: bytes) -> None:
             session.client.create(path, value)
@@ -136,8 +138,6 @@ def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: ZooKeep
         signed = session.keyring.encode(order, path, (1, 1))
         write(signed)
         assert session.client.exists(deployment) is not None
-        while mirror.stat(path) is not None:
-            changed.wait(0.1)
         for name in ("modules", "status"):
             if session.client.exists(f"{deployment}/{name}"):
                 session.client.delete(f"{deployment}/{name}")
