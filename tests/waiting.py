@@ -1,4 +1,4 @@
-"""Waiting for a state."""
+"""Waiting for a state, and a clock for what waits."""
 
 from __future__ import annotations
 
@@ -23,3 +23,18 @@ def eventually(
         assert time.monotonic() < deadline, f"{told if isinstance(told, str) else told()}: not within {timeout} s"
         time.sleep(every)
     return value
+
+
+class SleptTime:
+    """A clock that moves when somebody sleeps; from `at` on, `then` is called after each sleep."""
+
+    def __init__(self, at: float = 0.0, then: Callable[[], object] = lambda: None) -> None:
+        self.secs, self.at, self.then = 0.0, at, then
+
+    def now(self) -> float:
+        return self.secs
+
+    def sleep(self, secs: float) -> None:
+        self.secs += secs
+        if self.secs >= self.at:
+            self.then()

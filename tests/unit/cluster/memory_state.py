@@ -1,4 +1,4 @@
-"""ZooKeeper in memory: nodes with versions, and transactions that happen all or not at all."""
+"""ZooKeeper in memory: nodes with versions, and transactions that happen all or not at all. And code in memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from storm_on_spark.cluster.code.checksums import artifacts_of
+from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers
 from storm_on_spark.cluster.errors import ConflictError, FencedError
 from storm_on_spark.cluster.paths import CODE, COUNTER, LEADER_INFO
 from storm_on_spark.cluster.records import R, decode, encode
@@ -121,3 +123,37 @@ class MemoryState(ClusterState):
     def _children(self, parts: Parts, nodes: dict[Parts, Stored] | None = None) -> list[str]:
         known = self.nodes if nodes is None else nodes
         return sorted(other[-1] for other in known if len(other) == len(parts) + 1 and other[:-1] == parts)
+
+
+class MemoryCode(CodeDistributor):
+    """Has the code of every topology, and notes what was removed.
+
+    Args:
+        stored: topologies that it says it has.
+    """
+
+    name = "memory"
+
+    def __init__(self, *stored: str) -> None:
+        super().__init__(Peers())
+        self.removed: list[str] = []
+        self._stored = dict.fromkeys(stored, 0.0)
+
+    def prepare(self, conf) -> None: ...
+    def download(self, topology_id, metafile, into): ...
+    def fetch(self, topology_id, metafile) -> None: ...
+    def close(self) -> None: ...
+    def holds(self, topology_id, metafile) -> bool:
+        return True
+
+    def upload(self, folder, topology_id) -> str:
+        return Metafile(location="", artifacts=artifacts_of(folder)).to_text()
+
+    def get_replication_count(self, topology_id) -> int:
+        return 1
+
+    def stored(self):
+        return self._stored
+
+    def cleanup(self, topology_id) -> None:
+        self.removed.append(topology_id)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import cluster_records as made
 import pytest
-from memory_state import MemoryState
+from memory_state import MemoryCode, MemoryState
 from msgspec.structs import replace
 
-from storm_on_spark.cluster.code.distributor import CodeDistributor, Peers
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
 from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.leader import Leader
@@ -26,38 +25,11 @@ from storm_on_spark.cluster.records import (
 T = "words-1-1"
 
 
-class Nowhere(CodeDistributor):
-    """Has the code of everything, and notes what was removed."""
-
-    name = "nowhere"
-
-    def __init__(self) -> None:
-        super().__init__(Peers())
-        self.removed: list[str] = []
-
-    def prepare(self, conf) -> None: ...
-    def upload(self, folder, topology_id): ...
-    def download(self, topology_id, metafile, into): ...
-    def fetch(self, topology_id, metafile) -> None: ...
-    def close(self) -> None: ...
-    def holds(self, topology_id, metafile) -> bool:
-        return True
-
-    def get_replication_count(self, topology_id) -> int:
-        return 1
-
-    def stored(self):
-        return {T: 0.0}
-
-    def cleanup(self, topology_id) -> None:
-        self.removed.append(topology_id)
-
-
 class World:
     """A topology that runs, and a leader whose clock is told."""
 
     def __init__(self) -> None:
-        self.state, self.code, self.clock = MemoryState(), Nowhere(), 0.0
+        self.state, self.code, self.clock = MemoryState(), MemoryCode(T), 0.0
         submissions = Submissions(
             self.state,
             self.code,
@@ -81,7 +53,7 @@ class World:
         self.records: dict[str, Record] = {
             STORMS: made.storm(T, name="words"),
             ASSIGNMENTS: made.assignment(T),
-            CODE: made.manifest(T, uploader="n:1", distributor="nowhere", metafile="{}"),
+            CODE: made.manifest(T, uploader="n:1", distributor="memory", metafile="{}"),
             OWNERS: made.ownership(T, pid=7),
             WORKERBEATS: made.beat(T, 0.0, pid=7, info={"status": "COMPLETED"}),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
+from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 from storm_on_spark.runtime.tracking.ids import EdgeIds
 from storm_on_spark.testing.simulated import SimulatedHost
 
@@ -56,6 +57,22 @@ class Source(BaseRichSpout):
     def declare_output_fields(self, declarer) -> None:
         for stream, fields in (self.streams or {"default": ["value"]}).items():
             declarer.declare_stream(stream, Fields(*fields))
+
+
+class ExecutorHost:
+    """What an executor needs of its spout host; keeps what is sent."""
+
+    def __init__(self, make: Callable[[int], TaskLoop]) -> None:
+        self.make, self.sent = make, []
+
+    def open(self, task: int) -> TaskLoop:
+        return self.make(task)
+
+    def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    def component_of(self, task: int) -> str:
+        return "spout"
 
 
 class Nothing(BaseBasicBolt):

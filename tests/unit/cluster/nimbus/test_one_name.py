@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from memory_state import MemoryState
+from memory_state import MemoryCode, MemoryState
 
 from storm_on_spark.api.errors import AlreadyAliveError
 from storm_on_spark.cluster.code.checksums import artifacts_of
-from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile, Peers
 from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.errors import ConflictError, FencedError
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
@@ -25,36 +24,13 @@ NAME = "same"
 MOST_STEPS = 60
 
 
-class InMemory(CodeDistributor):
-    """Takes all code."""
-
-    name = "memory"
-
-    def __init__(self) -> None:
-        super().__init__(Peers())
-
-    def prepare(self, conf) -> None: ...
-    def download(self, topology_id, metafile, into): ...
-    def fetch(self, topology_id, metafile) -> None: ...
-    def cleanup(self, topology_id) -> None: ...
-    def close(self) -> None: ...
-    def holds(self, topology_id, metafile) -> bool:
-        return True
-
-    def upload(self, folder, topology_id) -> str:
-        return Metafile(location="", artifacts=artifacts_of(folder)).to_text()
-
-    def get_replication_count(self, topology_id) -> int:
-        return 1
-
-
 class Nimbus:
     """What takes topologies in, on one of the Nimbuses."""
 
     def __init__(self, state: MemoryState, folder: Path) -> None:
         self.state, self.folder = state, folder
         self.submissions = Submissions(
-            state, InMemory(), "n:1", NimbusSettings.of({}), {}, Path("checkpoints"), lambda: None, now=lambda: 1.0
+            state, MemoryCode(), "n:1", NimbusSettings.of({}), {}, Path("checkpoints"), lambda: None, now=lambda: 1.0
         )
 
     def submit(self, fence: Fence, key: str) -> str:

@@ -21,7 +21,7 @@ import psutil
 import pytest
 import stormtest
 from endless import Endless
-from stormtest import Spouts
+from stormtest import ExecutorHost, Spouts
 from waiting import eventually
 
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -162,29 +162,13 @@ def test_a_barrier_covers_what_is_in_the_log_although_no_host_has_said_so(
     task.close()
 
 
-class Host:
-    """What an executor needs of its spout host."""
-
-    def __init__(self, loop: TaskLoop) -> None:
-        self.loop, self.sent = loop, []
-
-    def open(self, task: int) -> TaskLoop:
-        return self.loop
-
-    def send(self, message: Message) -> None:
-        self.sent.append(message)
-
-    def component_of(self, task: int) -> str:
-        return "spout"
-
-
 def test_an_executor_hears_acks_on_its_own_line_and_notices_its_end(live_spouts: tuple[Spouts, LiveClient]) -> None:
     spouts, asked = live_spouts
     task = spouts.open()
     task.now = time.monotonic
     sent: list[Message] = []
     loop = TaskLoop(task, spouts.worker.wiring.settings(SpoutSettings, "spout"), sent.append, 0)
-    executor = Executor(Host(loop), (spouts.task_id,), True)  # type: ignore[arg-type]
+    executor = Executor(ExecutorHost(lambda task: loop), (spouts.task_id,), True)  # type: ignore[arg-type]
     executor.start()
     pid = asked.look(0, time.monotonic()).pid
     executor.tell(GoLive(str(asked.path), pid))

@@ -4,38 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from endless import Endless
-from stormtest import Spouts
+from stormtest import ExecutorHost, Spouts
 from waiting import eventually
 
 from storm_on_spark.runtime.run.settings import SpoutSettings
-from storm_on_spark.runtime.spouts.messages import Failed, Idle, Message, Progress, SetActive, Settle, Want
+from storm_on_spark.runtime.spouts.messages import Failed, Idle, Progress, SetActive, Settle, Want
 from storm_on_spark.runtime.spouts.spout_host import Executor
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 from storm_on_spark.runtime.tracking.ids import root_base
 from storm_on_spark.runtime.tracking.runs import Runs
-
-
-class Host:
-    """What an executor needs of its host."""
-
-    def __init__(self, make: Callable[[int], TaskLoop]) -> None:
-        self.make, self.sent = make, []
-
-    def open(self, task: int) -> TaskLoop:
-        return self.make(task)
-
-    def send(self, message: Message) -> None:
-        self.sent.append(message)
-
-    def component_of(self, task: int) -> str:
-        return "spout"
 
 
 @pytest.fixture
@@ -50,7 +34,7 @@ def started() -> Iterator[list[Executor]]:
 
 def start(
     executors: list[Executor], folder: Path, active: bool = True, spout: Any = None
-) -> tuple[Any, Host, Executor]:
+) -> tuple[Any, ExecutorHost, Executor]:
     spouts = Spouts(spout or Endless(limit=10), folder)
     loops: list[TaskLoop] = []
 
@@ -60,7 +44,7 @@ def start(
         loops.append(TaskLoop(opened, spouts.worker.wiring.settings(SpoutSettings, "spout"), host.send, 0))
         return loops[-1]
 
-    host = Host(make)
+    host = ExecutorHost(make)
     executor = Executor(host, (spouts.task_id,), active)  # type: ignore[arg-type]
     executors.append(executor)
     executor.start()

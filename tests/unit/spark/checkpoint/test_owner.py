@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import SleptTime
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.offsets import Offset
@@ -23,23 +24,8 @@ from storm_on_spark.spark.compiled import _fenced
 SCOPE = "word-count-1-1700000000"
 
 
-class Time:
-    """A clock that moves when somebody sleeps, and a thing that happens then."""
-
-    def __init__(self, at: float = 0.0, then=lambda: None) -> None:
-        self.secs, self.at, self.then = 0.0, at, then
-
-    def now(self) -> float:
-        return self.secs
-
-    def sleep(self, secs: float) -> None:
-        self.secs += secs
-        if self.secs >= self.at:
-            self.then()
-
-
 def fence(folder: Path, epoch: int, token: str = "", *, scope: str = SCOPE, kernel: str = "", time=None) -> OwnerFence:
-    time = time or Time()
+    time = time or SleptTime()
     return OwnerFence(folder, Owner(scope, epoch, token or f"t{epoch}", kernel), time.now, time.sleep)
 
 
@@ -84,7 +70,7 @@ def test_an_owner_that_renews_keeps_late_ones_out_and_goes_on(tmp_path: Path) ->
 
 def test_a_checkpoint_given_back_needs_no_wait(tmp_path: Path) -> None:
     fence(tmp_path, 3).release()
-    time = Time()
+    time = SleptTime()
     new = fence(tmp_path, 4, time=time)
     assert new.former is None
     new.await_former(grace_secs=3, patience_secs=1)
@@ -95,7 +81,7 @@ def test_a_checkpoint_given_back_needs_no_wait(tmp_path: Path) -> None:
 
 def test_a_former_owner_elsewhere_is_given_time_from_the_claim_on(tmp_path: Path) -> None:
     fence(tmp_path, 3, kernel="another machine")
-    time = Time()
+    time = SleptTime()
     new = fence(tmp_path, 4, time=time, kernel=this_kernel())
     time.secs = 2.0  # Spark was started meanwhile
     new.await_former(grace_secs=3, patience_secs=1)
@@ -105,7 +91,7 @@ def test_a_former_owner_elsewhere_is_given_time_from_the_claim_on(tmp_path: Path
 @pytest.mark.skipif(not this_kernel(), reason="the system does not tell one boot from another")
 def test_a_former_owner_here_that_is_gone_needs_no_wait(tmp_path: Path) -> None:
     fence(tmp_path, 3, kernel=this_kernel())
-    time = Time()
+    time = SleptTime()
     fence(tmp_path, 4, time=time, kernel=this_kernel()).await_former(grace_secs=3, patience_secs=1)
     assert time.secs == 0
 
@@ -116,7 +102,7 @@ def test_a_former_owner_here_that_runs_is_waited_for(tmp_path: Path, ends_after:
     fence(tmp_path, 3, kernel=this_kernel())
     with (tmp_path / "storm" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        time = Time(ends_after, lock.close)
+        time = SleptTime(ends_after, lock.close)
         new = fence(tmp_path, 4, time=time, kernel=this_kernel())
         if ends_after < 5:
             new.await_former(grace_secs=3, patience_secs=5)
@@ -133,7 +119,7 @@ def test_what_is_no_owner_is_written_over_after_a_wait(tmp_path: Path, content: 
     (tmp_path / "storm").mkdir()
     file = tmp_path / "storm" / "owner.json"
     file.write_bytes(content)
-    time = Time()
+    time = SleptTime()
     new = fence(tmp_path, 1, time=time)
     assert json.loads(file.read_text())["epoch"] == 1
     new.await_former(grace_secs=3, patience_secs=1)

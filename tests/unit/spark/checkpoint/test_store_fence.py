@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from waiting import SleptTime
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.processes.sessions import started_at, this_kernel
@@ -18,22 +19,8 @@ from storm_on_spark.testing.storage.faulty import Fault, FaultyStorage
 WHERE = "s3a://bucket/count"
 
 
-class Time:
-    """A clock that moves when somebody sleeps, and what happens at each step."""
-
-    def __init__(self, then=lambda: None) -> None:
-        self.secs, self.then = 0.0, then
-
-    def now(self) -> float:
-        return self.secs
-
-    def sleep(self, secs: float) -> None:
-        self.secs += secs
-        self.then()
-
-
 def fence(storage, token: str, *, scope: str = "", epoch: int = 0, kernel: str = "elsewhere", time=None, **more):
-    time = time or Time()
+    time = time or SleptTime()
     owner = Owner(scope or f"start {token}", epoch, token * 8, kernel, **more)
     return StoreFence(storage, WHERE, owner, time.now, time.sleep)
 
@@ -44,7 +31,7 @@ def storage(tmp_path: Path) -> LocalStorage:
 
 
 def test_an_owner_that_gave_it_back_is_followed_at_once(storage):
-    time = Time()
+    time = SleptTime()
     first = fence(storage, "a")
     first.release()
     second = fence(storage, "b", time=time)
@@ -57,13 +44,13 @@ def test_an_owner_elsewhere_that_is_alive_keeps_the_checkpoint(storage):
     first = fence(storage, "a")
 
     with pytest.raises(CheckpointError, match=r"is in use by a running topology \(a driver on another machine"):
-        fence(storage, "b", time=Time(first.beat))
+        fence(storage, "b", time=SleptTime(then=first.beat))
 
     assert first.look() is None
 
 
 def test_an_owner_elsewhere_that_is_silent_is_replaced_and_notices_when_it_wakes(storage):
-    first, time = fence(storage, "a"), Time()
+    first, time = fence(storage, "a"), SleptTime()
     second = fence(storage, "b", time=time)
     assert time.secs > 10
     assert second.former == first.owner
@@ -87,14 +74,14 @@ def test_on_one_machine_one_sees_whether_the_owners_process_lives(storage):
     alive.release()
 
     fence(storage, "c", kernel=this_kernel(), session=os.getpid(), started="of another process")
-    time = Time()
+    time = SleptTime()
     fence(storage, "d", time=time)
     assert time.secs == 0.0
 
 
 def test_somebody_who_was_told_to_run_replaces_a_living_owner_of_an_earlier_epoch(storage):
     old = fence(storage, "a", scope="count-1", epoch=3)
-    new = fence(storage, "b", scope="count-1", epoch=5, time=Time(old.beat))
+    new = fence(storage, "b", scope="count-1", epoch=5, time=SleptTime(then=old.beat))
 
     assert old.look() == f"checkpoint {WHERE} was taken over by a driver of count-1 with epoch 5"
     assert new.look() is None
@@ -145,7 +132,7 @@ def test_old_claims_go(storage):
 
 
 def test_an_owner_that_was_frozen_looks_before_it_goes_on(storage):
-    clock = Time()
+    clock = SleptTime()
     first = fence(storage, "a", time=clock)
     second = fence(storage, "b")
     assert first.lost() is None, "it has looked a moment ago"
@@ -157,7 +144,7 @@ def test_an_owner_that_was_frozen_looks_before_it_goes_on(storage):
 
 
 def test_an_owner_that_cant_look_tries_again(storage):
-    clock, refused = Time(), [False]
+    clock, refused = SleptTime(), [False]
     faulty = FaultyStorage(storage, lambda _: Fault.REFUSED if refused[0] else None)
     first = fence(faulty, "a", time=clock)
     fence(storage, "b")
