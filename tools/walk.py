@@ -154,14 +154,14 @@ def main() -> None:
             room, rooms = here, rooms + 1
             print(f"\n{room}/")
         for step in visit:
-            head = f"{number:3}  {Path(step.file).name}" if step is visit[0] else ""
-            print(f"  {head:30}:{step.line:<4} {step.function:36} {step.purpose}")
+            head = number if step is visit[0] else ""
+            print(f"  {head:3}  {f'{Path(step.file).name}:{step.line}':26} {step.function:36} {step.purpose}")
     files = Counter(visit[0].file for visit in found)
     print(f"\n{len(steps)} steps in {len(found)} visits to {len(files)} files, with {rooms - 1} changes of room.")
     for file, count in files.most_common():
-        why = AGAIN.get(file.partition("/runtime/")[2])
-        if count > 2 and why is not None:
-            print(f"{count:3} visits to {file}: {why}")
+        if count > 2 and "/runtime/" in file:
+            why = AGAIN.get(file.partition("/runtime/")[2])
+            print(f"{count:3} visits to {file}{f': {why}' if why else ''}")
 
 
 if __name__ == "__main__":

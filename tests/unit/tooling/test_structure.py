@@ -32,15 +32,20 @@ def test_the_paths_on_the_page_are_there() -> None:
 def test_a_walk_goes_from_the_spout_to_its_ack_and_says_where() -> None:
     command = [sys.executable, ROOT / "tools" / "walk.py", "one two"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    steps = re.findall(r"^ +\d+  (\S+):(\d+) +(\S+)", said, flags=re.M)
+    steps = re.findall(r"^ [\d ]{4}  (\S+):(\d+) +(\S+)", said, flags=re.M)
     functions = [function for _, _, function in steps]
-    assert functions[0] == "SentenceSpout.next_tuple"
+    assert functions[:2] == ["SpoutTask.next_tuple", "SentenceSpout.next_tuple"]
     assert functions[-1] == "BaseRichSpout.ack"
     order = ["encode_tuples", "SpoutLog.append", "read_entries", "SplitSentence.execute", "AckerState.apply"]
     assert [function for function in functions if function in order] == order
+    assert {"routing.py", "collectors.py", "writer.py"} <= {name for name, _, _ in steps}
+    assert "PendingMessages.following" not in functions, "a property is no step"
     rooms = re.findall(r"^(\S+)/$", said, flags=re.M)
     for room in set(rooms):
         assert (ROOT / room).is_dir()
     name, line, function = steps[functions.index("AckerState.apply")]
     source = (PACKAGE / "runtime" / "tracking" / name).read_text("utf-8").splitlines()
     assert source[int(line) - 1].strip().startswith(f"def {function.rpartition('.')[2]}(")
+    often = re.findall(r"^ *(?:[3-9]|\d\d+) visits to storm_on_spark/runtime/(\S+)(?:: (.*))?$", said, flags=re.M)
+    assert {file for file, _ in often} >= {"codec/chunk.py"}
+    assert [file for file, why in often if not why] == [], "add to AGAIN why the tuple comes back to it"
