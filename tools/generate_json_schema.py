@@ -244,22 +244,12 @@ class Migrate(Document):
     written: bool
 
 
-class StageEntry(Document):
+class StageEntry(schemas.RunningStage):
     """A stage of the plan."""
 
-    index: int
-    kind: str
-    components: list[str]
 
-
-class OperatorEntry(Document):
+class OperatorEntry(schemas.RunningOperator):
     """An operator of the plan: what Spark executes as one."""
-
-    stages: list[int]
-    exchange: bool
-    state: bool
-    source: str | None
-    becomes: str
 
 
 class ComponentEntry(Document):

@@ -1,16 +1,21 @@
-"""The state, counters and errors of a running topology."""
+"""The state, counters and errors of a running topology: the one model of a run.
+
+What REST, Thrift, the command line and notebooks show of a run are views of it: each selects fields, and may rename
+them. A driver's heartbeat is `TopologyInfo.to_dict()`, and a Nimbus reads it back into the same classes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Final, Literal
 
 from storm_on_spark.api.text import html
 from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.traces import location
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+COUNTERS: Final = ("executed", "emitted", "transferred", "acked", "failed")
+"""Names of a component's counters, in the order of tables."""
 
 TopologyStatus = Literal["ACTIVE", "INACTIVE", "KILLED", "COMPLETED", "FAILED"]
 """`COMPLETED`: every spout is exhausted and nothing is pending."""
@@ -92,6 +97,12 @@ class MetricInfo:
         tasks = {str(task): dict(values) for task, values in self.tasks.items()}
         return {"type": self.type, **self.values, "tasks": tasks}
 
+    @classmethod
+    def fields_of(cls, name: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the fields of the metric that `to_dict` has written so."""
+        values = {key: value for key, value in document.items() if key not in ("type", "tasks")}
+        return {"name": name, "type": document["type"], "values": values, "tasks": document["tasks"]}
+
 
 @dataclass(frozen=True)
 class ComponentInfo:
@@ -119,12 +130,21 @@ class ComponentInfo:
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
     """What it registered, by name."""
 
+    @property
+    def counters(self) -> tuple[int, ...]:
+        """The values of `COUNTERS`."""
+        return tuple(getattr(self, name) for name in COUNTERS)
+
+    def metrics_dict(self) -> dict[str, dict[str, Any]]:
+        """Returns `metrics` in terms of JSON."""
+        return {name: metric.to_dict() for name, metric in self.metrics.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the same in terms of JSON; without `metrics` where none is registered."""
         found = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "metrics"}
         found["errors"] = [error.to_dict() for error in self.errors]
         if self.metrics:
-            found["metrics"] = {name: metric.to_dict() for name, metric in self.metrics.items()}
+            found["metrics"] = self.metrics_dict()
         return found
 
 
@@ -147,6 +167,10 @@ class MicroBatchInfo:
     """Spark's number of it; `None` while Spark prepares it."""
     is_first: bool = False
     """Whether no other has ended since the topology was started."""
+
+
+_FOR_PEOPLE: Final = ("micro_batch", "at_work")
+"""Fields of a `TopologyInfo` that say what happens at this moment, for people who watch."""
 
 
 @dataclass(frozen=True)
@@ -214,19 +238,9 @@ class TopologyInfo:
         )
         if latency is not None:
             counts += "; complete latency " + ", ".join(f"{key} {value:,.0f} ms" for key, value in latency.items())
-        headings = ["component", "kind", "tasks", "executed", "emitted", "transferred", "acked", "failed", "execute ms"]
+        headings = ["component", "kind", "tasks", *COUNTERS, "execute ms"]
         rows: list[list[object]] = [
-            [
-                part.id,
-                part.kind,
-                part.tasks,
-                part.executed,
-                part.emitted,
-                part.transferred,
-                part.acked,
-                part.failed,
-                part.execute_latency_ms,
-            ]
+            [part.id, part.kind, part.tasks, *part.counters, part.execute_latency_ms]
             for part in self.components.values()
         ]
         if rates is not None:
@@ -250,19 +264,8 @@ class TopologyInfo:
     def to_dict(self) -> dict[str, Any]:
         """Returns the same in terms of JSON."""
         latency = self.complete_latency_ms
-        return {
-            "name": self.name,
-            "status": self.status,
-            "uptime_secs": self.uptime_secs,
-            "emitted": self.emitted,
-            "transferred": self.transferred,
-            "acked": self.acked,
-            "failed": self.failed,
-            "pending": self.pending,
-            "complete_latency_ms": None if latency is None else dict(latency),
-            "components": {name: component.to_dict() for name, component in self.components.items()},
-            "system_errors": [error.to_dict() for error in self.system_errors],
-            "error": self.error,
-            "error_trace": self.error_trace,
-            "error_input": self.error_input,
-        }
+        found = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _FOR_PEOPLE}
+        found["complete_latency_ms"] = None if latency is None else dict(latency)
+        found["components"] = {name: component.to_dict() for name, component in self.components.items()}
+        found["system_errors"] = [error.to_dict() for error in self.system_errors]
+        return found

@@ -7,9 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.info import COUNTERS, TopologyInfo
 
-_COMPONENT_KEYS = ("executed", "emitted", "transferred", "acked", "failed", "execute_latency_ms")
+_TOTALS = ("emitted", "transferred", "acked", "failed", "pending")
+_OF_COMPONENTS = (*COUNTERS, "execute_latency_ms", "metrics")
 
 
 def document(name: str | None, info: TopologyInfo | None, error: str | None, result: Any = None) -> dict[str, Any]:
@@ -17,15 +18,11 @@ def document(name: str | None, info: TopologyInfo | None, error: str | None, res
     data = (info or TopologyInfo(name or "", "FAILED", 0.0)).to_dict()
     found = {
         "topology": name,
-        "emitted": data["emitted"],
-        "transferred": data["transferred"],
-        "acked": data["acked"],
-        "failed": data["failed"],
-        "pending": data["pending"],
+        **{key: data[key] for key in _TOTALS},
         "seconds": round(data["uptime_secs"], 3),
         "complete_latency_ms": data["complete_latency_ms"],
         "components": {
-            component: {key: numbers[key] for key in (*_COMPONENT_KEYS, "metrics") if key in numbers}
+            component: {key: numbers[key] for key in _OF_COMPONENTS if key in numbers}
             for component, numbers in data["components"].items()
         },
         "error": error,

@@ -13,7 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from storm_on_spark.api.info import ComponentInfo, TopologyInfo
+from storm_on_spark.api.info import COUNTERS, ComponentInfo, TopologyInfo
 from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.printable import one_line, printable
 from storm_on_spark.runtime.reports.observer import rate_text
@@ -57,9 +57,9 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     )
     if not info.components:
         return
-    headings = ["component", "tasks", "executed", "emitted", "transferred", "acked", "failed", "execute ms"]
+    headings = ["component", "tasks", *COUNTERS, "execute ms"]
     _print_table(console, headings, [_cells(component) for component in info.components.values()], set(headings[1:]))
-    metrics = {name: part.to_dict().get("metrics", {}) for name, part in info.components.items() if part.metrics}
+    metrics = {name: part.metrics_dict() for name, part in info.components.items()}
     for line in metric_lines(metrics):
         console.print(printable(line), markup=False, soft_wrap=not console.is_terminal)
     # The error that ended the run is told below.
@@ -156,10 +156,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _cells(component: ComponentInfo) -> tuple[str, ...]:
-    sent = (component.emitted, component.transferred)
-    counts = (component.tasks, component.executed, *sent, component.acked, component.failed)
+    counts = (f"{count:,}" for count in (component.tasks, *component.counters))
     latency = component.execute_latency_ms
-    return (component.id, *(f"{count:,}" for count in counts), "n/a" if latency is None else f"{latency:.3f}")
+    return (component.id, *counts, "n/a" if latency is None else f"{latency:.3f}")
 
 
 def _percentiles(latency: Any) -> str:

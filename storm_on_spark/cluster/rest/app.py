@@ -25,6 +25,7 @@ from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.guard import Guard
 from storm_on_spark.cluster.http.limits import LEAST_RATE
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_parameter, read_json, refusal
+from storm_on_spark.cluster.http.views import View
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
@@ -278,7 +279,7 @@ class Endpoints:
         errors = self._control.errors(base.topology_id)
         return picture, base, topology_page.beat_errors(picture, base.topology_id) if errors is None else errors
 
-    async def _page(self, make: Callable[[], schemas.View]) -> Response:
+    async def _page(self, make: Callable[[], View]) -> Response:
         return answer(await run_in_threadpool(make))
 
     async def _change(self, request: Request, what: str, change: Callable[[str], StormBase]) -> Response:

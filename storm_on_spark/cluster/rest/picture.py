@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from storm_on_spark.api.info import MetricInfo, TopologyInfo
 from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
 from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.plan_summary import PlanSummary
@@ -19,56 +20,17 @@ from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
 
 
-class ErrorCounts(msgspec.Struct, frozen=True):
-    """An error in a beat, or several equal ones."""
-
-    component: str
-    task: int
-    message: str
-    time: float
-    input: str = ""
-    count: int = 1
-    first_time: float | None = None
-
-
-class ComponentCounts(msgspec.Struct, frozen=True):
-    """A component in a beat."""
-
-    kind: str
-    tasks: int
-    executed: int = 0
-    emitted: int = 0
-    transferred: int = 0
-    acked: int = 0
-    failed: int = 0
-    execute_latency_ms: float | None = None
-    errors: tuple[ErrorCounts, ...] = ()
-    metrics: dict[str, dict[str, Any]] = {}
-
-
-class DriverInfo(msgspec.Struct, frozen=True):
-    """What a driver said of its topology in its last beat: a `TopologyInfo` in terms of JSON."""
-
-    status: str
-    uptime_secs: float
-    emitted: int = 0
-    transferred: int = 0
-    acked: int = 0
-    failed: int = 0
-    pending: int = 0
-    complete_latency_ms: dict[str, float] | None = None
-    components: dict[str, ComponentCounts] = {}
-    system_errors: tuple[ErrorCounts, ...] = ()
-    error: str | None = None
-
-
-def driver_info(beat: WorkerBeat | None) -> DriverInfo | None:
+def driver_info(beat: WorkerBeat | None) -> TopologyInfo | None:
     """Returns what a beat says; None without one, or for one that makes no sense."""
     if beat is None:
         return None
     try:
-        return msgspec.convert(beat.info, DriverInfo)
-    except msgspec.ValidationError:
+        components = {
+            name: {**part, "metrics": {key: MetricInfo.fields_of(key, m) for key, m in part.get("metrics", {}).items()}}
+            for name, part in beat.info.get("components", {}).items()
+        }
+        return msgspec.convert({**beat.info, "components": components}, TopologyInfo, str_keys=True)
+    except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
         return None
 
 
@@ -125,7 +87,7 @@ class Picture:
         code = self.snapshot.code.get(topology_id)
         return None if code is None else code.manifest.plan
 
-    def info(self, topology_id: str) -> DriverInfo | None:
+    def info(self, topology_id: str) -> TopologyInfo | None:
         """Returns what a topology's driver said last, if it is of the present launch."""
         beat = self.snapshot.workerbeats.get(topology_id)
         base = self.snapshot.storms.get(topology_id)

@@ -7,13 +7,12 @@ only window is `:all-time`. What is ours is marked so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-
-class View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of the answers."""
+from storm_on_spark.cluster.http.views import View
 
 
 class Page(View, frozen=True, kw_only=True):
@@ -339,7 +338,7 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     scheduler_display_resource: bool = False
     pending: int = 0
     """Ours: spout tuples that are neither acked nor failed."""
-    complete_latency_ms: dict[str, float] | None = None
+    complete_latency_ms: Mapping[str, float] | None = None
     """Ours: p50, p95 and p99."""
     failure: str | None = None
     """Ours: why the topology failed, if it did. Not `error`: clients take that for one of the request."""

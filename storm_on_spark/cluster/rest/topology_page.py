@@ -7,17 +7,19 @@ of executor statistics per component.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from storm_on_spark.api.config.secrets import hidden
+from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.api.streams.constants import is_system_id
 from storm_on_spark.api.text.traces import location
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
-from storm_on_spark.cluster.rest.picture import ComponentCounts, DriverInfo, Picture
+from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.rest.schemas import (
     BoltLine,
     BoltWindow,
@@ -50,7 +52,7 @@ def beat_errors(picture: Picture, topology_id: str) -> dict[str, list[ErrorRecor
     found: dict[str, list[ErrorRecord]] = {}
     parts = [error for part in info.components.values() for error in part.errors]
     for error in [*parts, *info.system_errors]:
-        record = ErrorRecord(host=beat.host, port=beat.port, **msgspec.structs.asdict(error))
+        record = ErrorRecord(host=beat.host, port=beat.port, **asdict(error))
         found.setdefault(error.component, []).append(record)
     return found
 
@@ -65,10 +67,16 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
     for name, (kind, tasks, executors) in sorted(picture.components(base).items()):
         counts = _counts(info, name, kind, tasks)
         error = _last_error(next(iter(_errors(picture, base, errors.get(name, ())[-1:])), None))
+        line = {"tasks": tasks, "executors": executors, **error}
+        encoded = quote(name, safe="")
         if kind in _SPOUTS:
-            spouts.append(_spout_line(name, tasks, executors, counts, info, error))
+            complete = _complete(info)
+            spouts.append(
+                SpoutLine.of(counts, spout_id=name, encoded_spout_id=encoded, complete_latency=complete, **line)
+            )
         else:
-            bolts.append(_bolt_line(name, tasks, executors, counts, info, error))
+            line |= {"capacity": _capacity(counts, executors, info), **_latencies(counts)}
+            bolts.append(BoltLine.of(counts, bolt_id=name, encoded_bolt_id=encoded, **line))
     return TopologyPage(
         **topology_fields(picture, base),
         msg_timeout=int(timeout),
@@ -88,7 +96,9 @@ def topology_page(picture: Picture, base: StormBase, errors: Errors) -> Topology
             if records and is_system_id(name)
         },
         log_link=_log_link(picture, base),
-        metrics={} if info is None else {name: part.metrics for name, part in info.components.items() if part.metrics},
+        metrics={}
+        if info is None
+        else {name: part.metrics_dict() for name, part in info.components.items() if part.metrics},
         plan=picture.running_plan(base.topology_id),
         **picture.freshness,
     )
@@ -122,12 +132,12 @@ def component_page(picture: Picture, base: StormBase, name: str, errors: Errors)
         component_type="spout" if is_spout else "bolt",
         debug=PageSettings.of(base.conf).debug,
         component_errors=_errors(picture, base, errors.get(name, ())),
-        spout_summary=(_spout_window(counts, info),) if is_spout else None,
-        bolt_stats=None if is_spout else (_bolt_window(counts),),
+        spout_summary=(SpoutWindow.of(counts, complete_latency=_complete(info)),) if is_spout else None,
+        bolt_stats=None if is_spout else (BoltWindow.of(counts, **_latencies(counts)),),
         input_stats=() if is_spout else _inputs(picture, base, name, counts),
         output_stats=_outputs(picture, base, name, counts, info if is_spout else None),
         executor_stats=_executors(picture, base, name, counts, info),
-        metrics=counts.metrics,
+        metrics=counts.metrics_dict(),
         **picture.freshness,
     )
 
@@ -141,20 +151,20 @@ def topology_errors(picture: Picture, base: StormBase, errors: Errors) -> Topolo
     )
 
 
-def _counts(info: DriverInfo | None, name: str, kind: str, tasks: int) -> ComponentCounts:
+def _counts(info: TopologyInfo | None, name: str, kind: str, tasks: int) -> ComponentInfo:
     counted = None if info is None else info.components.get(name)
-    return ComponentCounts(kind, tasks) if counted is None else counted
+    return ComponentInfo(name, kind, tasks) if counted is None else counted
 
 
 def _latency(milliseconds: float | None) -> str:
     return f"{milliseconds or 0.0:.3f}"
 
 
-def _complete(info: DriverInfo | None) -> str:
+def _complete(info: TopologyInfo | None) -> str:
     return _latency((info.complete_latency_ms or {}).get("p50") if info is not None else None)
 
 
-def _totals(info: DriverInfo | None) -> SpoutWindow:
+def _totals(info: TopologyInfo | None) -> SpoutWindow:
     """Returns Storm's totals: what all components emitted and transferred, beside acks and fails of spout tuples."""
     spouts = _of_spouts(info)
     if info is None or not info.components:
@@ -166,95 +176,23 @@ def _totals(info: DriverInfo | None) -> SpoutWindow:
     )
 
 
-def _of_spouts(info: DriverInfo | None) -> SpoutWindow:
+def _of_spouts(info: TopologyInfo | None) -> SpoutWindow:
     if info is None:
         return SpoutWindow(emitted=0, transferred=0, complete_latency=_latency(None), acked=0, failed=0)
-    return SpoutWindow(
-        emitted=info.emitted,
-        transferred=info.transferred,
-        complete_latency=_complete(info),
-        acked=info.acked,
-        failed=info.failed,
-    )
+    return SpoutWindow.of(info, complete_latency=_complete(info))
 
 
-def _spout_window(counts: ComponentCounts, info: DriverInfo | None) -> SpoutWindow:
-    return SpoutWindow(
-        emitted=counts.emitted,
-        transferred=counts.transferred,
-        complete_latency=_complete(info),
-        acked=counts.acked,
-        failed=counts.failed,
-    )
-
-
-def _bolt_window(counts: ComponentCounts) -> BoltWindow:
+def _latencies(counts: ComponentInfo) -> dict[str, Any]:
+    """Returns the latencies of a bolt: a tuple is acked where it is executed, so both are the same."""
     latency = _latency(counts.execute_latency_ms)
-    return BoltWindow(
-        emitted=counts.emitted,
-        transferred=counts.transferred,
-        execute_latency=latency,
-        executed=counts.executed,
-        process_latency=latency,
-        acked=counts.acked,
-        failed=counts.failed,
-    )
+    return {"execute_latency": latency, "process_latency": latency}
 
 
-def _capacity(counts: ComponentCounts, executors: int, info: DriverInfo | None) -> str:
+def _capacity(counts: ComponentInfo, executors: int, info: TopologyInfo | None) -> str:
     """Storm's: the share of the time that an executor spent executing."""
     if info is None or info.uptime_secs <= 0 or counts.execute_latency_ms is None:
         return _latency(None)
     return f"{counts.executed * counts.execute_latency_ms / (1e3 * info.uptime_secs * max(1, executors)):.3f}"
-
-
-def _spout_line(
-    name: str,
-    tasks: int,
-    executors: int,
-    counts: ComponentCounts,
-    info: DriverInfo | None,
-    error: dict[str, Any],
-) -> SpoutLine:
-    window = _spout_window(counts, info)
-    return SpoutLine(
-        spout_id=name,
-        encoded_spout_id=quote(name, safe=""),
-        executors=executors,
-        tasks=tasks,
-        emitted=window.emitted,
-        transferred=window.transferred,
-        complete_latency=window.complete_latency,
-        acked=window.acked,
-        failed=window.failed,
-        **error,
-    )
-
-
-def _bolt_line(
-    name: str,
-    tasks: int,
-    executors: int,
-    counts: ComponentCounts,
-    info: DriverInfo | None,
-    error: dict[str, Any],
-) -> BoltLine:
-    window = _bolt_window(counts)
-    return BoltLine(
-        bolt_id=name,
-        encoded_bolt_id=quote(name, safe=""),
-        executors=executors,
-        tasks=tasks,
-        emitted=window.emitted,
-        transferred=window.transferred,
-        capacity=_capacity(counts, executors, info),
-        execute_latency=window.execute_latency,
-        executed=window.executed,
-        process_latency=window.process_latency,
-        acked=window.acked,
-        failed=window.failed,
-        **error,
-    )
 
 
 def _last_error(error: ComponentError | None) -> dict[str, Any]:
@@ -277,16 +215,13 @@ def _errors(picture: Picture, base: StormBase, records: Iterable[ErrorRecord]) -
     beat = picture.snapshot.workerbeats.get(base.topology_id)
     restarted = 0.0 if beat is None else beat.started_at
     return tuple(
-        ComponentError(
+        ComponentError.of(
+            record,
             error=record.message,
             error_time=int(record.time),
             error_host=record.host,
             error_port=record.port,
             error_lapsed_secs=max(0, int(picture.now - record.time)),
-            task=record.task,
-            trace=record.trace,
-            input=record.input,
-            count=record.count,
             first_time=int(record.time if record.first_time is None else record.first_time),
             before_restart=record.time < restarted,
             **_place(record.trace),
@@ -300,7 +235,7 @@ def _place(trace: str) -> dict[str, Any]:
     return {"file": file, "line": line}
 
 
-def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentCounts) -> tuple[InputStats, ...]:
+def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentInfo) -> tuple[InputStats, ...]:
     plan = picture.plan(base.topology_id)
     edges = () if plan is None else tuple(edge for edge in plan.edges if edge.target == name)
     alone = len(edges) == 1
@@ -321,7 +256,7 @@ def _inputs(picture: Picture, base: StormBase, name: str, counts: ComponentCount
 
 
 def _outputs(
-    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, spout: DriverInfo | None
+    picture: Picture, base: StormBase, name: str, counts: ComponentInfo, spout: TopologyInfo | None
 ) -> tuple[OutputStats, ...]:
     plan = picture.plan(base.topology_id)
     heard = set() if plan is None else {edge.stream for edge in plan.edges if edge.source == name}
@@ -342,7 +277,7 @@ def _outputs(
 
 
 def _executors(
-    picture: Picture, base: StormBase, name: str, counts: ComponentCounts, info: DriverInfo | None
+    picture: Picture, base: StormBase, name: str, counts: ComponentInfo, info: TopologyInfo | None
 ) -> tuple[ExecutorStats, ...]:
     assignment = picture.snapshot.assignments.get(base.topology_id)
     if assignment is None:
@@ -351,25 +286,20 @@ def _executors(
     tasks = () if plan is None or name not in plan.components else plan.components[name].tasks
     label = f"[{tasks[0]}-{tasks[-1]}]" if tasks else f"[1-{counts.tasks}]"
     place = worker(picture, base, assignment)
-    is_spout = counts.kind in _SPOUTS
-    latency = _latency(counts.execute_latency_ms)
+    if counts.kind in _SPOUTS:
+        of_kind: dict[str, Any] = {"complete_latency": _complete(info), "executed": None}
+    else:
+        of_kind = {"capacity": _capacity(counts, 1, info), **_latencies(counts)}
     return (
-        ExecutorStats(
+        ExecutorStats.of(
+            counts,
             id=label,
             encoded_id=quote(label, safe=""),
             host=assignment.host,
             port=assignment.port,
             uptime=place.uptime,
             uptime_seconds=place.uptime_seconds,
-            emitted=counts.emitted,
-            transferred=counts.transferred,
-            acked=counts.acked,
-            failed=counts.failed,
-            complete_latency=_complete(info) if is_spout else None,
-            execute_latency=None if is_spout else latency,
-            executed=None if is_spout else counts.executed,
-            process_latency=None if is_spout else latency,
-            capacity=None if is_spout else _capacity(counts, 1, info),
             worker_log_link=place.worker_log_link,
+            **of_kind,
         ),
     )

@@ -7,9 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from storm_on_spark.api.errors import TopologyFailedError
-from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo, TopologyStatus
+from storm_on_spark.api.info import COUNTERS, ComponentInfo, ErrorInfo, TopologyInfo, TopologyStatus
 from storm_on_spark.api.streams.constants import SYSTEM_TASK
 from storm_on_spark.api.text.traces import bounded, with_sources
 from storm_on_spark.api.worker import NO_PORT
@@ -165,40 +166,30 @@ class Metrics:
     def _component(self, component_id: str) -> ComponentInfo:
         component = self._plan.components[component_id]
         errors = tuple(map(_error_info, self._errors.get(component_id, ())))
-        registered = self._registered.of(component_id)
+        made = partial(
+            ComponentInfo,
+            id=component_id,
+            kind=component.kind.value,
+            tasks=len(component.tasks),
+            errors=errors,
+            metrics=self._registered.of(component_id),
+        )
+        # What Spark reads itself is emitted there.
+        metrics = self._bolts.get(component_id) or _nothing(component_id)
         if self._plan.topology[component_id].is_spout:
             parts = (
                 found[task] for found in (self._spouts, self._earlier) for task in component.tasks if task in found
             )
             stats = _total(parts)
-            # What Spark read itself was emitted there.
-            read = self._bolts.get(component_id) or _nothing(component_id)
-            return ComponentInfo(
-                id=component_id,
-                kind=component.kind.value,
-                tasks=len(component.tasks),
-                executed=0,
-                emitted=stats.emitted + read.emitted,
-                transferred=stats.transferred + read.transferred,
+            return made(
+                emitted=stats.emitted + metrics.emitted,
+                transferred=stats.transferred + metrics.transferred,
                 acked=stats.acked,
                 failed=stats.failed,
-                execute_latency_ms=None,
-                errors=errors,
-                metrics=registered,
             )
-        metrics = self._bolts.get(component_id) or _nothing(component_id)
-        return ComponentInfo(
-            id=component_id,
-            kind=component.kind.value,
-            tasks=len(component.tasks),
-            executed=metrics.executed,
-            emitted=metrics.emitted,
-            transferred=metrics.transferred,
-            acked=metrics.acked,
-            failed=metrics.failed,
+        return made(
+            **{name: getattr(metrics, name) for name in COUNTERS},
             execute_latency_ms=1e3 * metrics.seconds / metrics.executed if metrics.executed else None,
-            errors=errors,
-            metrics=registered,
         )
 
 

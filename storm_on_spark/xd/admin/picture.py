@@ -207,7 +207,7 @@ class Picture:
                 groups=node.groups,
                 attributes=node.attributes,
                 deployed_modules=len(self._mirror.children(f"{nodes.ALLOCATED}/{name}")),
-                metrics=_metrics_view(node.metrics),
+                metrics=msgspec.convert(node.metrics, schemas.MetricsView, from_attributes=True),
             )
             for name, node in self._container_nodes().items()
         ]
@@ -236,12 +236,6 @@ class Picture:
         if status is None:
             return "deploying"
         return cast(State, status.state) if status.state in _STATES else "unknown"
-
-
-def _metrics_view(metrics: ContainerMetrics) -> schemas.MetricsView:
-    given = msgspec.structs.asdict(metrics)
-    rates = {name: schemas.RateView(**msgspec.structs.asdict(rate)) for name, rate in metrics.rates.items()}
-    return schemas.MetricsView(**{**given, "rates": rates})
 
 
 @lru_cache(maxsize=10_000)

@@ -184,13 +184,7 @@ class Handlers:
 
     def _detail(self, found: AnyModule) -> schemas.ModuleDetail:
         options = tuple(
-            schemas.OptionView(
-                name=each.name,
-                type=each.type,
-                default_value=each.default,
-                description=each.help,
-                choices=each.choices,
-            )
+            schemas.OptionView.of(each, default_value=each.default, description=each.help)
             for each in self._registry.options(found)
         )
         return schemas.ModuleDetail(**_module(found), options=options)

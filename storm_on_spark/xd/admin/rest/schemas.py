@@ -7,6 +7,7 @@ from typing import Annotated, Final, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from storm_on_spark.cluster.http.views import View
 from storm_on_spark.xd.admin.placement import State
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH
 from storm_on_spark.xd.modules.python_files import MAXIMUM_BYTES
@@ -33,10 +34,6 @@ StepStatus = Literal["WAITING", "SKIPPED", Status]
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Base of what requests send: a field with another name is refused."""
-
-
-class View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of the answers."""
 
 
 T = TypeVar("T")
