@@ -334,7 +334,7 @@ def test_help_names_every_command_with_its_groups(shell: Shell, capsys: pytest.C
         ("stream all destroy", 2, "Expected --force"),
         ("job create a --definition b", 2, "XD112E: (pos 0): Expected a job here, one of filejdbc"),
         ("job create a --definition log", 2, "got log, which is a sink"),
-        ("job create a --definition 'timestampfile | timestampfile'", 2, "XD109E: (pos 14): Expected '||'"),
+        ("job create a --definition 'timestampfile | timestampfile'", 2, "XD119E: (pos 29): Expected '='"),
         ("job create a --definition '<timestampfile'", 2, "Expected '&', or '>'"),
         ("job create a --definition 'timestampfile --append=perhaps'", 2, "XD114E: (pos 23): Expected true or false"),
         ("job create a --definition 'timestampfile --dir=a'", 2, "XD113E"),
