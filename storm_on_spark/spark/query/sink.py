@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from py4j.java_gateway import JavaGateway, JavaObject
+from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
@@ -56,13 +59,34 @@ def open_callbacks(spark: SparkSession) -> None:
     gateway = spark.sparkContext._gateway  # noqa: SLF001 # there is no public way to it
     assert gateway is not None
     with _opening:
+        first = gateway.__dict__.get("_callback_server") is None
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        if first:
+            _set_token(gateway)
         number = gateway._callback_server.server_socket.fileno()  # noqa: SLF001
     if number >= _FD_SETSIZE:
         raise SetupError(
             f"this process has too many open files: Spark's calls into Python wait at file {number}, and py4j can only "
             f"do that below {_FD_SETSIZE}. Close files, or start the topology in a new process before they are opened."
         )
+
+
+def _set_token(gateway: JavaGateway) -> None:
+    """Gives both ends of the JVM's calls a token, so that no other process of this machine can make such calls.
+
+    py4j has this token, but PySpark does not set it, and the JVM's end loses its own when PySpark names the port. It is
+    set before the first call, so no connection is without it.
+    """
+    token = secrets.token_hex(32)
+    server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)  # noqa: SLF001 # as PySpark gets it
+    try:
+        field = gateway.jvm.java.lang.Class.forName("py4j.CallbackClient").getDeclaredField("authToken")
+        field.setAccessible(True)
+        field.set(server.getCallbackClient(), token)
+    except Py4JError as error:
+        log.warning("Other processes of this machine can call Spark's port in this one: py4j takes no token: %s", error)
+        return
+    gateway.callback_server_parameters.auth_token = token
 
 
 class Sink:

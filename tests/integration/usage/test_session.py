@@ -89,6 +89,33 @@ print(subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert run_python(code, tmp_path)[0].split() == ["reached", "refused"]
 
 
+def test_nobody_but_spark_can_call_into_the_process_of_a_topology(tmp_path: Path) -> None:
+    code = f"""
+import socket
+from storm_on_spark.spark.query.sink import open_callbacks
+from storm_on_spark.spark.session import local_session, stop_session
+spark = local_session("local[1]")
+open_callbacks(spark)
+numbers = []
+def batch(frame, number):
+    numbers.append(number)
+rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+for _ in range(2):
+    query = rows.writeStream.foreachBatch(batch).option("checkpointLocation", {str(tmp_path / "ck")!r})
+    query = query.trigger(once=True).start()
+    query.awaitTermination()
+    with socket.create_connection(("127.0.0.1", spark.sparkContext._gateway._callback_server.port), 20) as other:
+        other.sendall(b"c\\np0\\ncall\\ne\\n")
+        try:
+            print("answered", other.recv(100))
+        except ConnectionResetError:
+            print("answered", b"")
+print(numbers)
+stop_session(spark)
+"""
+    assert run_python(code, tmp_path)[0] == "answered b''\nanswered b''\n[0, 1]\n"
+
+
 def test_a_standalone_cluster_serves_no_other_users(tmp_path: Path) -> None:
     (tmp_path / "stranger.py").write_text(_STRANGER)
     code = """
