@@ -326,7 +326,7 @@ class CompiledTopology:
             plan = dataclasses.replace(plan, conf=named)
             folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
             spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), folder[0], folder[1], port)
-            clear_notes(store.own)
+            clear_notes(store.own, at_start=True)
             clear_work(store.own)
             durable = None
             if store.location.path is not None:

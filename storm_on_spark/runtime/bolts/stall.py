@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import NamedTuple, NoReturn
 
@@ -22,7 +23,9 @@ from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.at_work import WorkNotes
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.bolts.holding import HolderWatch, clear_held, read_held
 from storm_on_spark.runtime.bolts.in_hand import in_hand
+from storm_on_spark.runtime.processes import prints
 from storm_on_spark.runtime.reports.inputs import input_text
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
@@ -38,7 +41,7 @@ class Stall(NamedTuple):
     """A bolt that hung."""
 
     component: str
-    task: int
+    task: int | None
     sentence: str
 
 
@@ -81,8 +84,8 @@ class StallWatch:
         )
 
 
-def watch_main_thread(stall_secs: float, wiring: Wiring, folder: Folder) -> Callable[[], None]:
-    """Starts the thread that ends this process when its main thread hangs in a bolt of one run.
+class MainThreadWatch:
+    """Ends this process when its main thread hangs in a bolt of one run, also where native code holds the interpreter.
 
     It also notes how far a bolt is that takes long.
 
@@ -90,25 +93,41 @@ def watch_main_thread(stall_secs: float, wiring: Wiring, folder: Folder) -> Call
         stall_secs: how long one tuple may take.
         wiring: that of the run.
         folder: the topology's own folder in the checkpoint; the note goes there.
-
-    Returns:
-        Ends the watch.
     """
-    main = threading.main_thread().ident
-    assert main is not None
-    watch, work = StallWatch(stall_secs, wiring), WorkNotes(wiring, folder)
-    over = threading.Event()
 
-    def run() -> None:
-        while not over.wait(min(stall_secs / 4, _LOOK_SECS)):
-            frame = sys._current_frames().get(main)
-            stall = watch.look(frame)
+    def __init__(self, stall_secs: float, wiring: Wiring, folder: Folder) -> None:
+        main = threading.main_thread().ident
+        assert main is not None
+        self._stall_secs, self._main, self._folder = stall_secs, main, folder
+        self._watch, self._work = StallWatch(stall_secs, wiring), WorkNotes(wiring, folder)
+        # A store has no files to write stacks to, and another process looks at a live one.
+        self._holder = None
+        if isinstance(folder, Path) and (HolderWatch.counts() or not prints.are_noted()):
+            with contextlib.suppress(OSError):
+                self._holder = HolderWatch(stall_secs, folder)
+        self._over = threading.Event()
+        threading.Thread(target=self._run, name="stall-watch", daemon=True).start()
+
+    def enter(self) -> None:
+        """Notes that the main thread executes this run next."""
+        if self._holder is not None:
+            self._holder.enter()
+
+    def close(self) -> None:
+        """Ends the watch."""
+        self._over.set()
+        if self._holder is not None:
+            self._holder.close()
+
+    def _run(self) -> None:
+        while not self._over.wait(min(self._stall_secs / 4, _LOOK_SECS)):
+            frame = sys._current_frames().get(self._main)
+            stall = self._watch.look(frame)
             if stall is not None:
-                _end(folder, stall)
-            work.look(frame)
-
-    threading.Thread(target=run, name="stall-watch", daemon=True).start()
-    return over.set
+                _end(self._folder, stall)
+            self._work.look(frame)
+            if self._holder is not None:
+                self._holder.look()
 
 
 def _end(folder: Folder, stall: Stall) -> NoReturn:
@@ -129,11 +148,15 @@ def read_notes(folder: Folder) -> list[Stall]:
     for note in notes.list_folder():
         with contextlib.suppress(ValueError, TypeError, FileNotFoundError):  # not a note, or cleared since
             found.append(Stall(*json.loads(notes.read(note.name, 0, _NOTE_BYTES))))
+    if isinstance(folder, Path):
+        found += [Stall(*held) for held in read_held(folder)]
     return found
 
 
-def clear_notes(folder: Folder) -> None:
+def clear_notes(folder: Folder, *, at_start: bool = False) -> None:
     """Removes all notes, at a new start or when the micro-batch has completed."""
     notes = as_storage(inside(folder, _NOTES))
     for note in notes.list_folder():
         notes.delete(note.name)
+    if isinstance(folder, Path):
+        clear_held(folder, all_of_them=at_start)

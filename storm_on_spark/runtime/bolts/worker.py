@@ -8,11 +8,10 @@ pickled from `__main__` gets fresh globals for every batch.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Kept
-from storm_on_spark.runtime.bolts.stall import watch_main_thread
+from storm_on_spark.runtime.bolts.stall import MainThreadWatch
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.settings import BoltSettings, ReportSettings
 from storm_on_spark.runtime.run.spec import RunSpec, load_spec
@@ -47,7 +46,7 @@ class Worker(Run):
         #: What names of the user's script mean to the run.
         self.namespace = pickling.Namespace()
         #: Called when this process keeps nothing of the run any more.
-        self.forgotten: Callable[[], None] = lambda: None
+        self.watch: MainThreadWatch | None = None
 
     def prepare(self, task: int, kept: Kept | None = None) -> BoltTask:
         """Returns a newly prepared bolt for `task`.
@@ -80,12 +79,15 @@ def worker_for(start_id: str, spec: bytes) -> Worker:
         worker.namespace = namespace
         if worker.folder is not None:
             limit = worker.wiring.settings(ReportSettings).stall_secs
-            worker.forgotten = watch_main_thread(limit, worker.wiring, worker.folder)
+            worker.watch = MainThreadWatch(limit, worker.wiring, worker.folder)
         while len(workers) > _RUNS_KEPT:
             oldest, forgotten = workers.popitem(last=False)
-            forgotten.forgotten()
+            if forgotten.watch is not None:
+                forgotten.watch.close()
             release(oldest)
     else:
         workers.move_to_end(start_id)
         pickling.enter(worker.namespace)
+    if worker.watch is not None:
+        worker.watch.enter()
     return worker

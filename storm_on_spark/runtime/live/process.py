@@ -23,7 +23,6 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.live import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
-from storm_on_spark.runtime.live.busy import BusyPage
 from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of
 from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.member import MemberProcess
@@ -32,6 +31,7 @@ from storm_on_spark.runtime.live.pulse import Pulse
 from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.processes.busy import BusyPage
 from storm_on_spark.runtime.processes.frames import Frames
 from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release

@@ -31,10 +31,15 @@ _speaker = _Speaker()
 _note: Callable[[str], None] | None = None
 
 
-def note_labels(note: Callable[[str], None]) -> None:
+def note_labels(note: Callable[[str], None] | None) -> None:
     """Has each label said to `note` from here on, in a process one thread of which executes tasks."""
     global _note  # as is standard output, of which the labels are
     _note = note
+
+
+def are_noted() -> bool:
+    """Returns whether labels are said to anybody."""
+    return _note is not None
 
 
 def speaks(component: str, task: int) -> None:

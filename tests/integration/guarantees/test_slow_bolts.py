@@ -35,6 +35,28 @@ def test_a_bolt_that_hangs_is_named_and_its_worker_is_killed_and_the_batch_goes_
     assert not list((tmp_path / "checkpoint" / "storm" / "stalls").iterdir())
 
 
+def test_native_code_that_holds_the_interpreter_is_named_and_its_worker_is_ended(spark_session, complete, tmp_path):
+    info = complete(hanging.hanging(1, hanging.Holding), {"topology.task.stall.secs": 1})
+
+    assert (tmp_path / "hung").stat().st_size == 1, "it did not hang"
+    assert (info.acked, info.failed) == (40, 0)
+    (state,) = read_bolt_state(spark_session, tmp_path / "checkpoint", "hang").values()
+    assert state["seen"] == list(range(40))
+    (told,) = [error.message for error in info.components["hang"].errors]
+    assert told.startswith('component "hang" (task 1), or what it calls, has held the Python interpreter for 0:00:01')
+    assert 'hanging.py", line ' in told, "where in the code"
+    assert told.endswith("in hang; its worker was ended, and another went on")
+
+
+@pytest.mark.slow
+def test_native_code_that_holds_the_interpreter_again_and_again_fails_the_topology_with_that_reason(
+    nothing_left_behind, spark_session, tmp_path
+):
+    conf = {"test.notes": str(tmp_path), "topology.task.stall.secs": 1}
+    with pytest.raises(TopologyFailedError, match="has held the Python interpreter for 0:00:01"):
+        run_topology(hanging.hanging(99, hanging.Holding), conf=conf, spark=spark_session, capture=[])
+
+
 def test_a_bolt_that_hangs_again_and_again_fails_the_topology_with_that_reason(
     nothing_left_behind, spark_session, tmp_path
 ):

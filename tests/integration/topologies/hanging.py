@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from pathlib import Path
@@ -31,13 +32,23 @@ class Hanging(BaseBasicBolt):
                 times = file.tell()
                 file.write(b"x" * (times < self.times))
             if times < self.times:
-                threading.Event().wait()
+                self.hang()
+
+    def hang(self):
+        threading.Event().wait()
 
 
-def hanging(times: int) -> Topology:
+class Holding(Hanging):
+    """Doesn't let any thread of its process run while it hangs."""
+
+    def hang(self):
+        ctypes.PyDLL(None).sleep(3600)
+
+
+def hanging(times: int, bolt: type[Hanging] = Hanging) -> Topology:
     builder = TopologyBuilder()
     builder.set_spout("numbers", Numbers(40, burst=20))
-    builder.set_bolt("hang", Hanging(times)).global_grouping("numbers")
+    builder.set_bolt("hang", bolt(times)).global_grouping("numbers")
     return builder.create_topology()
 
 

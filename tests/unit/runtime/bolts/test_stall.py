@@ -251,7 +251,7 @@ def test_a_run_that_is_forgotten_is_not_watched(monkeypatch: pytest.MonkeyPatch,
     watches = set(threading.enumerate()) - before
     assert 0 < len(watches) <= 8
     for worker in workers[-8:]:
-        worker.forgotten()
+        worker.watch.close()
     for thread in watches:
         thread.join(20)
 

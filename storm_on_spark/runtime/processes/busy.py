@@ -1,4 +1,4 @@
-"""Which task a live process executes, and when it breathed last: in memory that another process reads.
+"""Which task a process executes, and when it breathed last: in memory that another process reads.
 
 Native code that a bolt calls may hold the Python interpreter. No thread of that process can say anything then.
 """
@@ -65,5 +65,11 @@ def holder(page: bytes) -> str:
         >>> holder(b"")
         'a bolt, or what it calls,'
     """
-    component, _, task = page[:_LABEL].rstrip(b"\0").decode("utf-8", "replace").strip("[] ").rpartition(":")
+    component, task = busy_task(page)
     return f'component "{component}" (task {task}), or what it calls,' if component else "a bolt, or what it calls,"
+
+
+def busy_task(page: bytes) -> tuple[str, int | None]:
+    """Returns component and task that a page names; no component and None where it names none."""
+    component, _, task = page[:_LABEL].rstrip(b"\0").decode("utf-8", "replace").strip("[] ").rpartition(":")
+    return component, int(task) if task.isdecimal() else None
