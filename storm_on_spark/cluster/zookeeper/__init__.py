@@ -1,4 +1,4 @@
-"""ZooKeeper: what to connect to, a session that tells what becomes of it, real servers for development and tests."""
+"""ZooKeeper: a session that tells what becomes of it, records and fenced writes, real servers for development."""
 
 from __future__ import annotations
 
