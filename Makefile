@@ -95,7 +95,7 @@ bench-quick: java $(STAMP) ## one short round of the most important cases: under
 	@$(PY) -m lab.benchmarks --quick $(BENCH_ARGS)
 
 .PHONY: bench-realtime
-bench-realtime: java $(STAMP) ## one round of real time beside Storm, native PySpark and the other profiles: twelve minutes
+bench-realtime: java $(STAMP) ## one round of real time beside Storm, bytewax, native PySpark and the other profiles: twelve minutes
 	@$(PY) -m lab.benchmarks --realtime $(BENCH_ARGS)
 
 .PHONY: bench-connectors

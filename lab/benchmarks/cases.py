@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 MILLION = 1_000_000
 
-Contender = Literal["ours", "native", "storm", "command", "kafka"]
+Contender = Literal["ours", "native", "storm", "command", "kafka", "bytewax"]
 Group = Literal["main", "growth", "realtime", "connectors"]
 Draw = Literal["zipf", "uniform"]
 
@@ -226,7 +226,21 @@ def _realtime() -> list[Case]:
             for in_state in (False, True)
         ),
     ]
+    cases += [
+        Case(bytewax_case(processes, recovery), "bytewax", words, (*rates, FULL), _bytewax(processes, recovery))
+        for processes, rates in ((1, LATENCIES), (2, (at(1000),)))
+        for recovery in (False, True)
+    ]
     return [replace(case, profile="realtime", group="realtime") for case in cases]
+
+
+def bytewax_case(processes: int, recovery: bool) -> str:
+    """Returns the name of the word count by bytewax, in so many processes, with its recovery or without."""
+    return f"bytewax{', two processes' if processes == 2 else ''}{', recovery' if recovery else ''}"
+
+
+def _bytewax(processes: int, recovery: bool) -> dict[str, Any]:
+    return {"processes": processes, "recovery": recovery}
 
 
 def kafka_case(workload: str, native: bool = False) -> str:

@@ -10,7 +10,7 @@ from html import escape
 _WIDTH, _LABELS, _ROW, _BAR, _TOP = 760, 260, 26, 16, 44
 _END = 130
 """Right of the bars, for the figures."""
-_COLORS = {"ours": "#2f6f9f", "native": "#c98a2b", "storm": "#8a8a8a", "command": "#2f6f9f"}
+_COLORS = {"ours": "#2f6f9f", "native": "#c98a2b", "storm": "#8a8a8a", "command": "#2f6f9f", "bytewax": "#6f9f2f"}
 _PALETTE = ("#4e79a7", "#a0cbe8", "#59a14f", "#f28e2b", "#e15759", "#b07aa1", "#9c755f", "#edc948", "#bab0ac")
 
 

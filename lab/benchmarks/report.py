@@ -41,7 +41,8 @@ _NOTES = (
     "Medians over the rounds; least and most are the rounds' extremes. A figure counts what the spout emits and hears "
     "the ack of: sentences, or values; rows for PySpark. The ratio is to the per-tuple word count with acks. CPU is "
     "that of all processes.",
-    "Latency is from emit to `ack()`, in PySpark from a row's creation to the end of its micro-batch.",
+    "Latency is from emit to `ack()`, in PySpark from a row's creation to the end of its micro-batch, in bytewax "
+    "to the counting of a sentence's last word.",
     "First ack is from the start of the process. Memory is the most that the driver's Python process and the JVM had "
     "resident, and all other Python processes together at one time.",
 )
@@ -278,6 +279,8 @@ def _plots(outcomes: Mapping[str, Outcome]) -> list[tuple[str, str, str]]:
         cases.LATENCY,
         cases.COLUMNAR_LATENCY,
         cases.REALTIME,
+        cases.bytewax_case(1, False),
+        cases.bytewax_case(1, True),
     )
     at_1000 = cases.at(1000).name
     wanted = (

@@ -15,7 +15,7 @@ import pytest
 from lengths import PATIENCE_SECS
 
 from lab.benchmarks.cases import CASES, Case
-from lab.benchmarks.contenders import NotThereError, Setup, storm
+from lab.benchmarks.contenders import NotThereError, Setup, bytewax, storm
 from lab.benchmarks.harness import Pace, play
 from lab.benchmarks.measures import ProcessTree, grown, sizes
 from lab.benchmarks.studies.soak import Sample, ratios
@@ -160,6 +160,19 @@ def test_storm_that_can_not_be_fetched_is_a_sentence(tmp_path: Path, monkeypatch
     monkeypatch.setattr(storm, "BUILD", tmp_path)
     with pytest.raises(NotThereError, match="could not be fetched and built: no route to host"):
         storm.prepare(python=False)
+
+
+def test_bytewax_that_can_not_be_installed_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bytewax, "_BUILD", tmp_path / "bytewax")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(NotThereError, match=r"bytewax==.* could not be installed for Python 3\.\d+: .*bytewax"):
+        bytewax.prepare()
+    assert not (tmp_path / "bytewax" / "bytewax==0.21.1").exists()
+
+
+def test_latencies_of_bytewax_are_read_from_its_buckets() -> None:
+    assert bytewax.percentiles({0: 90, 32: 8, -32: 0, 320: 2}) == {"p50": 1.0, "p95": 2.0, "p99": 1024.0}
+    assert bytewax.percentiles({}) is None
 
 
 def sample(number: int, memory: float, batch: float, checkpoint: float) -> Sample:
