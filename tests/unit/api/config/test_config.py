@@ -367,6 +367,10 @@ def test_what_was_meant(name: str, meant: str) -> None:
         ("topology.receiver.buffer.size", "Storm has dropped it, and no other key took its place: remove it."),
         ("topology.disruptor.batch.size", "Storm has dropped it, and no other key took its place: remove it."),
         ("topology.disruptor.wait.strategy", "Storm has dropped it, and no other key took its place: remove it."),
+        (
+            "topology.disable.loadaware",
+            'Its name is "topology.disable.loadaware.messaging" now, and its value True or False.',
+        ),
         ("topology.ackers", 'Its name is "topology.acker.executors" now, and its value an int of at least 0.'),
     ],
 )
