@@ -119,22 +119,6 @@ def test_choices_go_on_as_if_what_was_taken_back_had_never_been(
 # --- by key -----------------------------------------------------------------------------------------------------------
 
 
-KEYS = st.one_of(st.text(max_size=3), st.integers(), st.floats(), st.booleans(), st.none(), st.tuples(st.integers()))
-
-
-@given(st.lists(KEYS, min_size=1, max_size=30))
-@settings(max_examples=examples(60), deadline=None)
-def test_fields_grouping_sends_equal_keys_to_one_task_for_ever(keys: list[Any]) -> None:
-    outputs = [output_for(lambda b: b.fields_grouping("spout", "word"), 4) for _ in range(2)]
-    homes: dict[Any, list[int]] = {}
-    for seed, output in enumerate(outputs):
-        output.begin(seed)
-        for key in keys * 2:
-            home = homes.setdefault(key if key == key else "nan", emit(output, key, 1))
-            assert emit(output, key, 2) == home
-            assert len(home) == 1
-
-
 def test_fields_grouping_by_several_fields_uses_them_all_in_any_place() -> None:
     output = output_for(lambda b: b.fields_grouping("spout", ["c", "a"]), 8, ("a", "b", "c"))
     homes = {(a, c): emit(output, a, 0, c)[0] for a in range(10) for c in range(10)}
@@ -284,20 +268,6 @@ def test_a_duration_goes_to_one_task_whatever_its_class_and_way(fields: list[str
 
 
 # --- the others -----------------------------------------------------------------------------------------------------
-
-
-def test_all_grouping_sends_to_every_task_and_counts_once() -> None:
-    output = output_for(lambda b: b.all_grouping("spout"))
-    tasks = emit(output, "a", 1)
-    assert len(tasks) == 3
-    assert output.sent() == {"default": Sent(1, 3)}
-    assert targets(output) == {task: [("a", 1)] for task in tasks}
-
-
-def test_global_grouping_sends_to_the_lowest_task() -> None:
-    output = output_for(lambda b: b.global_grouping("spout"))
-    lowest = output.context.component_tasks("bolt")[0]
-    assert {tuple(emit(output, f"{i}", i)) for i in range(10)} == {(lowest,)}
 
 
 def test_two_subscriptions_each_get_the_tuple() -> None:
@@ -479,17 +449,6 @@ def test_batches_of_texts_arrive_as_they_were(tasks: int, kind: pa.DataType, par
         assert batch.schema.field(0) == pa.field("word", kind)
         arrived.setdefault(header.target, []).extend(tuple(row.values()) for row in batch.to_pylist())
     assert arrived == targets(by_tuple)
-
-
-def test_rows_keep_their_anchors_wherever_they_go() -> None:
-    output = output_for(lambda b: b.fields_grouping("spout", "word"), 4)
-    output.emit_batch(
-        "default", pa.record_batch([[f"w{i}" for i in range(50)], list(range(50))], ["word", "count"]), np.arange(50)
-    )
-    roots = np.arange(1000, 1051, dtype=np.uint64)
-    roots[50] = 0
-    for sealed in output.seal(lambda: roots, EdgeIds("x")):
-        assert [count + 1000 for count in sealed.values["count"].to_pylist()] == sealed.roots.tolist()
 
 
 @pytest.mark.parametrize("grouping", ["fields_grouping", "partial_key_grouping"])
