@@ -48,6 +48,8 @@ class SinkContext:
         plans: what the checkpoint has planned, when the sink is opened; None where there is no checkpoint.
         durable: whether what is written must survive the loss of the machine when `write` returns.
         report: takes an error that doesn't end the topology; it is among those of the component once `write` returns.
+        refused: takes the numbers of the rows that the target refuses, each with the reason, before anything is
+            written, and raises; None where the sink itself says what becomes of them.
     """
 
     spark: Any
@@ -58,6 +60,7 @@ class SinkContext:
     plans: Plans | None = None
     durable: bool = False
     report: Callable[[str], None] = field(default=lambda message: None, compare=False)
+    refused: Callable[[Sequence[tuple[int, str]]], None] | None = field(default=None, compare=False)
 
     @property
     def transaction(self) -> SinkTransaction:
@@ -148,6 +151,8 @@ class SinkBolt(BaseRichBolt):
     """
 
     stateless: ClassVar[bool | None] = True
+    needs_spark: ClassVar[bool] = True
+    """Whether `open_sink` and `write` use `SinkContext.spark`, which is None in a process without Spark."""
 
     def open_sink(self, context: SinkContext) -> None:
         """Called in the driver before spouts open, to check what can't be written to.

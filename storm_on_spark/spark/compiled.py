@@ -258,6 +258,7 @@ class CompiledTopology:
             ComponentError: a component can't be pickled, or a spout raised in `open`.
             SetupError: Spark can't be started, or can't call this process, or the session is no classic one.
         """
+        from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
@@ -269,7 +270,6 @@ class CompiledTopology:
         from storm_on_spark.spark.query.positions import SourceSettings
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
         from storm_on_spark.spark.query.valves import Valves
-        from storm_on_spark.spark.query.written import Written
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
         from storm_on_spark.spark.running.state_stores import close_state_stores

@@ -8,6 +8,7 @@ import random
 import re
 import time
 from collections.abc import Generator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.connectors.delta.trial import reason, refuses, taking, trial_of
 from storm_on_spark.connectors.sinks.columns import single_valued
 from storm_on_spark.connectors.sinks.dead_letters import DeadLetters, Refused, refused_rows
-from storm_on_spark.connectors.sinks.tables import TableBolt, last_by, rows_at
+from storm_on_spark.connectors.sinks.tables import TableBolt, last_among, last_by, rows_at
 from storm_on_spark.runtime.storage.durable import sync_file_system
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ class DeltaBolt(TableBolt):
     Example:
         >>> bolt = DeltaBolt("/data/words", {"word": "string", "count": "long"}, keys=["word"])
     """
+
+    needs_spark = False
 
     def __init__(
         self,
@@ -176,10 +179,12 @@ class DeltaBolt(TableBolt):
 
         def found() -> Generator[Refused]:
             with trial_of(target, table, self._keys) as trial:
-                for number, refusal in refused_rows(table, self._keys, taking(trial, self._put)):
+                take = taking(trial, self._put)
+                last = partial(last_among, table, self._keys)
+                for number, refusal in refused_rows(len(table), lambda part: take(rows_at(table, part)), last):
                     refused.add(number)
                     row = rows_at(table, [number]).to_pylist()[0]
-                    yield Refused(row, reason(target, row, refusal))
+                    yield Refused(row, reason(target, row, refusal), number)
 
         if not self._dead_letters.keep(found(), context):
             raise error  # no row alone is to blame

@@ -15,17 +15,13 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.errors import SetupError, StormError
 from storm_on_spark.api.sink import SinkContext
 from storm_on_spark.connectors.sinks.dividing import divided
 from storm_on_spark.connectors.sinks.folders import checked_folder
-from storm_on_spark.connectors.sinks.tables import last_numbers, rows_at
 from storm_on_spark.runtime.storage.durable import write_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _VERSION: Final = 1
 _MOST_SHOWN: Final = 200
@@ -42,6 +38,8 @@ class Refused(NamedTuple):
 
     row: Mapping[str, Any]
     error: str
+    number: int = 0
+    """Of the row, among those of the micro-batch."""
 
 
 class DeadLetters:
@@ -92,11 +90,16 @@ class DeadLetters:
 
         Raises:
             RefusedRowError: a row is refused, and there is no folder.
+            Exception: what `context.refused` raises.
             OSError: the disk fails.
         """
         with contextlib.closing(refused):
+            if context.refused is not None:
+                if numbers := [(number, error) for _, error, number in refused]:
+                    context.refused(numbers)
+                return False
             if self._folder is None:
-                for row, error in refused:
+                for row, error, _ in refused:
                     raise RefusedRowError(
                         f"{self._where} refuses a row: {error:.{_MOST_SHOWN}} (given {_shown(row)}). The micro-batch "
                         "is not committed. Put right what is refused, and start the topology again; or give the bolt "
@@ -107,7 +110,7 @@ class DeadLetters:
                 json.dumps(
                     {"version": _VERSION, "micro_batch": context.micro_batch, "error": error, "row": _plain(row)}
                 )
-                for row, error in refused
+                for row, error, _ in refused
             ]
         if lines:
             place = self._place(context)
@@ -146,36 +149,29 @@ class DeadLetters:
 
 
 def refused_rows(
-    table: pa.Table,
-    keys: Sequence[str],
-    write: Callable[[pa.Table], Exception | None],
-    *,
-    nulls_differ: bool = False,
+    count: int,
+    write: Callable[[Sequence[int]], Exception | None],
+    last: Callable[[list[int]], list[int]] = list,
 ) -> Iterator[tuple[int, Exception]]:
     """Writes rows in as few parts as possible, and yields the number of each refused row and why it is refused.
 
-    With keys, the last row of each is written; where it is refused, the one before it.
+    Where a row replaces those before it with the same key, the last row of each key is written; where it is refused,
+    the one before it.
 
     Args:
-        table: the rows of a micro-batch.
-        keys: columns that make a row unique; none to write all.
-        write: as for `divided`.
-        nulls_differ: whether a null in a key is like no other.
+        count: how many rows there are.
+        write: writes the rows with these numbers; otherwise as for `divided`.
+        last: returns, of some numbers of rows, those of the last row of each key; all where there are no keys.
     """
     tried: set[int] = set()
-    left = list(range(table.num_rows))
-    while True:
-        last = last_numbers(rows_at(table, left), keys, nulls_differ=nulls_differ)
-        now = [left[place] for place in last if left[place] not in tried]
-        if not now:
-            return
+    left = list(range(count))
+    while now := [number for number in last(left) if number not in tried]:
         tried.update(now)
-        refused, done = set(), 0
-        for part, refusal in divided(rows_at(table, now), write):
+        refused = set()
+        for part, refusal in divided(now, write):
             if refusal is not None:
-                refused.add(now[done])
-                yield now[done], refusal
-            done += len(part)
+                refused.add(part[0])
+                yield part[0], refusal
         left = [number for number in left if number not in refused]
 
 

@@ -193,6 +193,15 @@ def rows_at(table: pa.Table, numbers: Sequence[int]) -> pa.Table:
     return table.take(pa.array(numbers, pa.int64()))
 
 
+def last_among(
+    table: pa.Table, keys: Sequence[str], numbers: Sequence[int], *, nulls_differ: bool = False
+) -> list[int]:
+    """Returns the numbers of the last row of each key, in order, among the rows with some numbers."""
+    if not keys:
+        return list(numbers)
+    return [numbers[at] for at in last_numbers(rows_at(table, numbers), keys, nulls_differ=nulls_differ)]
+
+
 def last_numbers(table: pa.Table, keys: Sequence[str], *, nulls_differ: bool = False) -> list[int]:
     """Returns the number of the last row of each key, in order; of all rows where there are no keys.
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import InvalidTopologyError, TopologyFailedError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
+from storm_on_spark.api.sink import SinkBolt
 from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.plan.compile import place
 from storm_on_spark.plan.logical import LogicalGraph
@@ -26,6 +27,7 @@ from storm_on_spark.runtime.batches.input import chunks_between
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.output import BatchOutput
 from storm_on_spark.runtime.batches.rules.planning import BatchPace
+from storm_on_spark.runtime.batches.written import WriteError, Written
 from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.in_process.host import InProcessHost
@@ -47,7 +49,7 @@ class InProcessTopology:
         clock: where its time comes from; the machine's monotonic clock for None.
 
     Raises:
-        InvalidTopologyError: Spark reads a spout's rows, or the driver writes a bolt's tuples.
+        InvalidTopologyError: Spark reads a spout's rows, or writes a bolt's tuples.
     """
 
     def __init__(self, graph: LogicalGraph, name: str, clock: Clock | None = None) -> None:
@@ -62,7 +64,8 @@ class InProcessTopology:
                 component=name,
             )
         for component in placed.components.values():
-            if component.sink:
+            bolt = placed.topology.components[component.id].component
+            if isinstance(bolt, SinkBolt) and bolt.needs_spark:
                 raise InvalidTopologyError(
                     f'bolt "{component.id}": the driver writes its tuples through Spark, and there is no Spark in this '
                     "process; run it on a session",
@@ -91,9 +94,12 @@ class InProcessTopology:
             spec = make_spec(self._plan, self._name, self._name, uuid.uuid4().hex, (), "")
             belongs_here(run_folder(spec.start_id))
             coordinator = self._coordinator = _Coordinator(spec, folder, self._clock, True, self._on_failure)
+            # No writer of an earlier run: numbers of micro-batches begin at 0.
+            written = Written(self._plan, spec.start_id, None)
             try:
+                written.open(None)
                 coordinator.start(Offset())
-                self._status = self._work(coordinator, Worker(spec), folder, go_on)
+                self._status = self._work(coordinator, Worker(spec), written, folder, go_on)
             finally:
                 self._status = self._status or "KILLED"
                 coordinator.stop()
@@ -112,7 +118,7 @@ class InProcessTopology:
         return self._coordinator.metrics.info(self._name, self._status or "ACTIVE", uptime, self.failure)
 
     def _work(
-        self, coordinator: _Coordinator, worker: Worker, folder: Path, go_on: Callable[[], bool]
+        self, coordinator: _Coordinator, worker: Worker, written: Written, folder: Path, go_on: Callable[[], bool]
     ) -> TopologyStatus:
         state: defaultdict[int, MemoryStore] = defaultdict(MemoryStore)
         offset, batch = Offset(), 0
@@ -132,17 +138,23 @@ class InProcessTopology:
                 partial(chunks_between, worker.wiring, folder, offset, end),
                 lambda operator, chunks, info: execute_operator(worker, operator, chunks, info, state.__getitem__),
             )
-            self._deliver(coordinator, batch, BatchOutput.of(body for _, body in rows))
+            self._deliver(coordinator, batch, BatchOutput.of(body for _, body in rows), written)
             offset, batch = end, batch + 1
         return "FAILED"
 
-    def _deliver(self, coordinator: _Coordinator, batch: int, output: BatchOutput) -> None:
-        if (fatal := output.fatal) is not None:
+    def _deliver(self, coordinator: _Coordinator, batch: int, output: BatchOutput, written: Written) -> None:
+        fatal, reports = output.fatal, []
+        if fatal is None:
+            try:
+                reports = written.write(None, batch, output.written)
+            except WriteError as error:
+                fatal = error.failure
+        if fatal is not None:
             coordinator.metrics.add_failure(fatal)
             self._on_failure(fatal)
             return
         coordinator.deliver(batch, output.outcomes, output.carried)
-        coordinator.metrics.add_reports(output.reports)
+        coordinator.metrics.add_reports([*output.reports, *reports])
 
     def _on_failure(self, failure: Failure) -> None:
         if self.failure is None:

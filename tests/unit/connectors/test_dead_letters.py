@@ -6,6 +6,7 @@ import datetime
 import json
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from storm_on_spark import ConfigError, SetupError, SinkContext
 from storm_on_spark.connectors.sinks.dead_letters import DeadLetters, Refused, refused_rows
+from storm_on_spark.connectors.sinks.tables import last_among, rows_at
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.booleans()), max_size=40)
 
@@ -31,7 +33,7 @@ def test_each_key_has_the_last_row_that_is_taken_as_if_rows_were_written_one_by_
         return ("row", row["n"]) if differs else ("key", row["key"])
 
     def write(part):
-        found = part.to_pylist()
+        found = rows_at(table, part).to_pylist()
         if not all(row["good"] for row in found):
             return ValueError("bad")
         # A row of an earlier part never replaces that of a later one.
@@ -39,7 +41,8 @@ def test_each_key_has_the_last_row_that_is_taken_as_if_rows_were_written_one_by_
         written.update({place(row): row["n"] for row in found})
         return None
 
-    refused = [number for number, _ in refused_rows(table, ["key"] if by_key else [], write, nulls_differ=nulls_differ)]
+    last = partial(last_among, table, ["key"] if by_key else [], nulls_differ=nulls_differ)
+    refused = [number for number, _ in refused_rows(table.num_rows, write, last)]
     expected = {place(row): row["n"] for row in table.to_pylist() if row["good"]}
     assert written == expected
     # Bad rows that a later good one replaces are nobody's concern.

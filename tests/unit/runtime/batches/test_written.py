@@ -11,10 +11,10 @@ from storm_on_spark.api.config import effective_conf
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain.words import what_is_live
+from storm_on_spark.runtime.batches.written import WriteError, Written
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.runtime.run.spec import make_spec
-from storm_on_spark.spark.query.written import WriteError, Written
 from storm_on_spark.testing import ListSpout
 
 

@@ -7,8 +7,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-
-from pyspark.sql import SparkSession
+from typing import Any
 
 from storm_on_spark.api.errors import CheckpointError, SetupError
 from storm_on_spark.api.sink import Plans, SinkBolt, SinkContext, WritesByNumber
@@ -37,11 +36,11 @@ class Written:
     Args:
         plan: with the topology's components.
         storm_id: the same when the topology goes on from its checkpoint.
-        plans: what the checkpoint has planned.
+        plans: what the checkpoint has planned; None where there is no checkpoint.
         durable: forces the checkpoint to the disk; None where nothing is forced.
     """
 
-    def __init__(self, plan: PlacedPlan, storm_id: str, plans: Plans, durable: Durable | None = None) -> None:
+    def __init__(self, plan: PlacedPlan, storm_id: str, plans: Plans | None, durable: Durable | None = None) -> None:
         self._storm_id = storm_id
         self._plans = plans
         self._durable = durable
@@ -66,7 +65,7 @@ class Written:
             )
             self._component_of.update(dict.fromkeys(component.tasks, name))
 
-    def open(self, spark: SparkSession) -> None:
+    def open(self, spark: Any) -> None:
         """Asks every sink whether it can be written to, and whether the checkpoint belongs to what it has.
 
         Raises:
@@ -80,13 +79,13 @@ class Written:
             except (SetupError, CheckpointError) as error:
                 raise type(error)(f'bolt "{name}" can\'t write: {error}') from error
 
-    def begin(self, spark: SparkSession, micro_batch: int) -> None:
+    def begin(self, spark: Any, micro_batch: int) -> None:
         """Forces what was planned to the disk before anything of it is executed, and tells the sinks.
 
         So no sink ever has a micro-batch whose plan is lost.
 
         Args:
-            spark: the query's session.
+            spark: the query's session; None in a process without Spark.
             micro_batch: its number.
 
         Raises:
@@ -98,16 +97,16 @@ class Written:
             return
         if self._durable is not None:
             self._durable.force()
-        self._plan = self._plans.of(micro_batch) or 0
+        self._plan = (self._plans.of(micro_batch) if self._plans is not None else None) or 0
         for name, bolt in self._by_number.items():
             with self._named(name, micro_batch):
                 bolt.note_plan(self._context(spark, name, micro_batch))
 
-    def write(self, spark: SparkSession, micro_batch: int, handed: Iterable[bytes]) -> list[Failure]:
+    def write(self, spark: Any, micro_batch: int, handed: Iterable[bytes]) -> list[Failure]:
         """Writes what a micro-batch brought, sink by sink.
 
         Args:
-            spark: the query's session.
+            spark: the query's session; None in a process without Spark.
             micro_batch: its number.
             handed: WRITTEN chunks in any order.
 
@@ -138,7 +137,7 @@ class Written:
             text = f'bolt "{name}" could not write micro-batch {micro_batch}: {_short(error)}'
             raise WriteError(Failure(name, None, text, traceback.format_exc())) from error
 
-    def _context(self, spark: SparkSession, name: str, micro_batch: int) -> SinkContext:
+    def _context(self, spark: Any, name: str, micro_batch: int) -> SinkContext:
         durable = self._durable is not None
         return SinkContext(spark, self._writer(name), micro_batch, self._inputs[name], plan=self._plan, durable=durable)
 
