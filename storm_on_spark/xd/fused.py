@@ -15,7 +15,7 @@ from storm_on_spark.api.topology import Topology
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.launch.loader import LoadError, Target
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Stream, parse_stream
-from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp, Letter
+from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp, Letter, RefusesRows
 from storm_on_spark.xd.modules.history import History
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
@@ -23,6 +23,8 @@ from storm_on_spark.xd.parts import Part, parts_of, types_of
 
 DEFAULT_NAME: Final = "stream"
 """The name of a stream that has none."""
+_REFUSED_ROWS: Final = "refused-rows"
+"""The folder, beside dead letters, of rows that sinks' targets refuse."""
 _LETTER: Final = "dead-letter"
 _DEAD_LETTERS: Final = "dead-letters"
 """Ids of the components behind a source that gives messages up."""
@@ -155,6 +157,8 @@ def build(
             builder.set_spout(part.label, component, count)
         else:
             assert not isinstance(component, BaseRichSpout)
+            if dead_letters is not None and isinstance(component, RefusesRows):
+                component.refuse_to(str(Path(dead_letters.folder) / _REFUSED_ROWS))
             builder.set_bolt(part.label, component, count).local_or_shuffle_grouping(before)
         before = part.label
         container = tracked_in.get(part.origin.label)

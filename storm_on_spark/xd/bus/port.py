@@ -174,6 +174,10 @@ class Port(Protocol):
 class Bus(Protocol):
     """A message bus; instances of one container use it on their threads."""
 
+    @property
+    def sync(self) -> bool:
+        """Whether what is committed survives the loss of a machine."""
+
     def port(self, place: Place) -> Port:
         """Returns the port of an instance; nothing is read or made before `Port.open`."""
 

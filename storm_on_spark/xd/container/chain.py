@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol, runtime_checkable
 from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BaseRichSpout
 from storm_on_spark.api.config import effective_conf
-from storm_on_spark.api.errors import FailedException
+from storm_on_spark.api.errors import FailedException, TupleError
+from storm_on_spark.api.sink import SinkBolt
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
@@ -30,6 +31,7 @@ from storm_on_spark.runtime.state.snapshot import Snapshots
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.container.collectors import BasicCollector, RichCollector, SpoutCollector
 from storm_on_spark.xd.container.errors import ExecuteError, failure_of
+from storm_on_spark.xd.container.outbox import Outbox, Refused
 from storm_on_spark.xd.modules.declaration import Component
 from storm_on_spark.xd.modules.messages import FIELDS
 
@@ -70,11 +72,11 @@ class Chain:
         self.sent = SpoutCollector(parts[0][0])
         self._contexts, self._confs = _contexts(self._parts, name)
         self._bolts = [
-            _Bolt(label, component, clock)
+            _Bolt(label, component, name, clock)
             for label, component in parts
             if isinstance(component, BaseBasicBolt | BaseRichBolt)
         ]
-        self._states: list[Snapshots | None] = []
+        self._states: list[Snapshots | Outbox | None] = []
 
     def report_to(self, report: Callable[[Failure], None]) -> None:
         """Has the errors that components report passed on."""
@@ -96,13 +98,16 @@ class Chain:
             else:
                 given = bolts[label].prepare(conf, context)
             stateless = getattr(component, "stateless", None) is True
-            self._states.append(None if stateless else Snapshots(component, f'"{label}"', given))
+            outbox = bolts[label].outbox if label in bolts else None
+            self._states.append(outbox or (None if stateless else Snapshots(component, f'"{label}"', given)))
         for snapshots, data in zip(self._states, state, strict=False):
             if snapshots is not None and data is not None:
                 snapshots.restore(data)
         for _, component in self._parts:
             if isinstance(component, TakesBack):
                 component.take_back()
+        for outbox in self._outboxes:
+            outbox.open()
         if self.source is not None:
             self.source.activate()
 
@@ -115,7 +120,7 @@ class Chain:
         return tuple(bolt.holds() for bolt in self._bolts)
 
     def restore(self, state: Sequence[bytes | None], holds: Holds = ()) -> None:
-        """Sets the bolts back to a state, or to how they were prepared.
+        """Sets the bolts back to a state, or to how they were prepared; sinks keep what the step has brought them.
 
         Args:
             state: as `state` returned it; empty for none yet.
@@ -123,7 +128,7 @@ class Chain:
         """
         given = list(state) or [None] * len(self._states)
         for (_, component), snapshots, data in zip(self._parts, self._states, given, strict=True):
-            if snapshots is not None and component is not self.source:
+            if isinstance(snapshots, Snapshots) and component is not self.source:
                 snapshots.restore(snapshots.prepared if data is None else data)
         for bolt, held in zip(self._bolts, holds or [{}] * len(self._bolts), strict=True):
             bolt.hold(held)
@@ -132,7 +137,7 @@ class Chain:
     def stateless(self) -> bool:
         """Whether no bolt has a state."""
         return all(
-            state is None or component is self.source
+            not isinstance(state, Snapshots) or component is self.source
             for (_, component), state in zip(self._parts, self._states, strict=True)
         )
 
@@ -176,7 +181,26 @@ class Chain:
         Raises:
             ExecuteError: a bolt failed it.
         """
-        return self._through(0, [message], number)
+        marks = [outbox.mark() for outbox in self._outboxes]
+        try:
+            return self._through(0, [message], number)
+        except ExecuteError:
+            for outbox, mark in zip(self._outboxes, marks, strict=True):
+                outbox.back_to(mark)
+            raise
+
+    def full(self) -> bool:
+        """Whether the step should end: a sink has enough to write."""
+        return any(outbox.full() for outbox in self._outboxes)
+
+    def forget(self) -> None:
+        """Takes from sinks what the step has brought them."""
+        for outbox in self._outboxes:
+            outbox.back_to(0)
+
+    def deliver(self, *, durable: bool) -> Refused:
+        """Has sinks write what the last step brought them; see `Outbox.deliver`."""
+        return [refused for outbox in self._outboxes for refused in outbox.deliver(durable=durable)]
 
     def finish(self) -> list[Message]:
         """Ends a step: bolts write what they gathered. Returns what they emitted by then."""
@@ -219,6 +243,10 @@ class Chain:
             given = "".join(map(ids_text, message_ids))
             raise ExecuteError(failure_of(self._parts[0][0], f"failed in {what}", error, given)) from error
 
+    @property
+    def _outboxes(self) -> list[Outbox]:
+        return [bolt.outbox for bolt in self._bolts if bolt.outbox is not None]
+
     def _through(self, first: int, messages: list[Message], number: int) -> list[Message]:
         for bolt in self._bolts[first:]:
             passed: list[Message] = []
@@ -231,11 +259,17 @@ class Chain:
 class _Bolt:
     """A bolt and its collector."""
 
-    def __init__(self, label: str, component: BaseBasicBolt | BaseRichBolt, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, label: str, component: BaseBasicBolt | BaseRichBolt, name: str, clock: Callable[[], float]
+    ) -> None:
         self.label = label
         self._component = component
+        #: Of a sink whose tuples are written after the commit.
+        self.outbox: Outbox | None = None
         self.collector = BasicCollector(label) if isinstance(component, BaseBasicBolt) else RichCollector(label)
         self._delivery = Delivery(_INPUT, DEFAULT_STREAM, 1, Fields(*FIELDS))
+        if isinstance(component, SinkBolt):
+            self.outbox = Outbox(f"{name}/{label}", component, self._unawaited, self._report)
         self._clock = clock
         self._tick_secs: int | None = None
         self._ticked = clock()
@@ -254,7 +288,9 @@ class _Bolt:
         """Executes one message; returns what was emitted."""
         values, collector = (message.payload, message.headers), self.collector
         if not isinstance(collector, RichCollector) or number == -1:
-            return self._execute(Tuple.of(values, self._delivery))
+            found = self._unawaited(message)
+            self._add(message, number)
+            return found
         try:
             found = self._execute(collector.opened(values, self._delivery, number))
             if number in collector.failed:
@@ -265,6 +301,7 @@ class _Bolt:
             collector.open = {edge: each for edge, each in collector.open.items() if each != number}
             collector.failed.discard(number)
             raise
+        self._add(message, number)
         return found
 
     def tick_due(self) -> bool:
@@ -281,6 +318,9 @@ class _Bolt:
         """Ends a step."""
         if isinstance(self._component, BaseRichBolt):
             self._component.finish_micro_batch()
+        if self.outbox is not None:
+            assert isinstance(self.collector, RichCollector)
+            self.outbox.end_step(self.collector.failed)
         return self.collector.take()
 
     def holds(self) -> Mapping[int, int]:
@@ -300,6 +340,16 @@ class _Bolt:
         if isinstance(self.collector, RichCollector):
             self.collector.open = dict(held)
             self.collector.failed.clear()
+
+    def _add(self, message: Message, number: int) -> None:
+        if self.outbox is not None:
+            self.outbox.add(message, number)
+
+    def _unawaited(self, message: Message) -> list[Message]:
+        return self._execute(Tuple.of((message.payload, message.headers), self._delivery))
+
+    def _report(self, text: str) -> None:
+        self.collector.report_error(TupleError(text))
 
     def _execute(self, tup: Tuple) -> list[Message]:
         collector = self.collector

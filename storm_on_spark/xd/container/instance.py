@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.xd.bus.journal import Message, Positions, Record, TakenError
 from storm_on_spark.xd.bus.port import Bus, BusError, Input, Letter, Place
 from storm_on_spark.xd.container.chain import Chain, Holds
@@ -96,7 +97,7 @@ class Instance:
                 break
             except TakenError as error:
                 logger.warning("%s: %s; going on from there", self.name, error)
-            except BusError as error:
+            except (BusError, SetupError) as error:
                 logger.warning("%s: %s; trying again in %.0f s", self.name, error, pause)
             except ExecuteError as error:
                 # Of the source, or at a tick.
@@ -141,6 +142,8 @@ class Instance:
         if chain.source is not None and record is not None:
             for message_id in record.emitted:
                 chain.ack(message_id)
+        positions = {} if chain.source is not None else dict(self._port.positions)
+        self._deliver(chain, positions, () if record is None else record.emitted)
 
     def _from_source(self, chain: Chain) -> bool:
         sent = chain.sent
@@ -201,7 +204,7 @@ class Instance:
                 self._held[self._count] = each
             positions[each.journal] = each.following
             taken += 1
-            if self._clock() >= until:
+            if self._clock() >= until or chain.full():
                 break
         self._most = _MOST_MESSAGES
         if not taken and not out:
@@ -242,6 +245,7 @@ class Instance:
     def _restore(self, chain: Chain) -> None:
         """Sets all back to the last record: also which inputs a bolt holds."""
         chain.restore(self._state, self._holds)
+        chain.forget()
         self._held = dict(self._held_then)
         # The messages are read again, and become dead letters again.
         self._letters = []
@@ -252,6 +256,18 @@ class Instance:
         self._errors.add(failure_of("", f"a message is a dead letter now: {reason}", given=message_text(message)))
 
     def _commit(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...] = ()) -> None:
+        self._write(chain, out, positions, emitted)
+        self._deliver(chain, positions, emitted)
+
+    def _deliver(self, chain: Chain, positions: Positions, emitted: tuple[Any, ...]) -> None:
+        """Has sinks write what is committed."""
+        while refused := chain.deliver(durable=self._bus.sync):
+            for message, reason in refused:
+                self._bury(message, reason)
+            # Before the others are written: then the sinks forget what was refused.
+            self._write(chain, [], positions, emitted)
+
+    def _write(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...]) -> None:
         track = self._place.track
         if track is not None:
             out = [message._replace(headers=track(message.headers)) for message in out]

@@ -42,6 +42,14 @@ class GivesUp(Protocol):
         """Makes messages dead letters once they have failed that often; before the topology is made."""
 
 
+@runtime_checkable
+class RefusesRows(Protocol):
+    """A sink whose target may refuse rows."""
+
+    def refuse_to(self, folder: str) -> None:
+        """Says where refused rows go, while the others are written; before the topology is made."""
+
+
 class Letter(BaseBasicBolt):
     """Makes a message of what a source has given up: ours as it is, and a record of Kafka with its place as headers."""
 

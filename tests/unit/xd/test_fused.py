@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,24 @@ def test_a_stream_goes_from_file_to_file(tmp_path: Path) -> None:
     assert (done.exit_code, done.output) == (0, "")
     lines = "".join(path.read_text() for path in sorted((tmp_path / "out").iterdir())).splitlines()
     assert [json.loads(line)["payload"] for line in lines] == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("letters", [True, False])
+def test_a_stream_writes_to_a_database_and_what_that_refuses_is_a_dead_letter(tmp_path: Path, letters: bool) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "d")) as database:
+        database.execute("CREATE TABLE words (payload CHECK (payload <> 'or'))")
+        definition = f"{WORDS} | jdbc --database={tmp_path / 'd'} --table=words"
+        more = ["--dead-letters", str(tmp_path / "letters")] if letters else []
+        done = invoke("stream", "run", "--in-process", "--quiet", *more, definition)
+        rows = [row for (row,) in database.execute("SELECT payload FROM words")]
+    if letters:
+        assert (done.exit_code, rows) == (0, ["to", "be", "not"])
+        [file] = (tmp_path / "letters" / "refused-rows").iterdir()
+        assert json.loads(file.read_text())["row"] == {"payload": "or"}
+    else:
+        assert (done.exit_code, rows) == (1, [])
+        assert "words refuses a row: IntegrityError: CHECK constraint failed" in done.stderr
+        assert "--dead-letters FOLDER" in done.stderr
 
 
 def test_a_message_without_a_value_ends_the_run() -> None:

@@ -42,6 +42,8 @@ class Shared:
         grace_secs: float = _GRACE_SECS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        #: Brokers keep what is committed.
+        self.sync = True
         self.clients, self.seals, self.most_bytes, self.clock = clients, seals, most_bytes, clock
         self._channel_partitions = channel_partitions
         self.names = Names(seals.tag)

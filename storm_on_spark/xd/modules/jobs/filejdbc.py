@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
+from storm_on_spark.connectors.jdbc.table import SIGNS
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.jobs.checks import a_path
 from storm_on_spark.xd.modules.jobs.context import StepContext
 from storm_on_spark.xd.modules.outside.jdbc import (
-    SIGNS,
     a_driver,
     a_table,
     column_names,

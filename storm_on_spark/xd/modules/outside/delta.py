@@ -9,23 +9,21 @@ import datetime
 import decimal
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.errors import ConfigError, SetupError
-from storm_on_spark.api.task.collector import OutputCollector, SpoutOutputCollector
+from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.connectors.delta.bolt import checked_location
-from storm_on_spark.connectors.delta.trial import refuses
+from storm_on_spark.connectors.delta import DeltaBolt
 from storm_on_spark.connectors.sinks import Columns
+from storm_on_spark.connectors.sinks.dead_letters import DeadLetters
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.messages import written
-from storm_on_spark.xd.modules.outside.rows import Rows
 from storm_on_spark.xd.modules.repeating import RepeatingSource
 
 if TYPE_CHECKING:
@@ -147,12 +145,8 @@ class DeltaSource(RepeatingSource):
         return {unquote(each["path"]) for each in added if each.get("dataChange", True)}
 
 
-class DeltaSink(BaseRichBolt):
-    """Appends a row for each message: those of a micro-batch and task in one commit.
-
-    Messages are acked once it is there. If the table refuses a row, say by a constraint, the commit is divided, and
-    that row's message alone fails and comes again. If the table can't be reached, all fail that are not committed. A
-    row may be there twice after a crash between the table's commit and that of the micro-batch, and none is missing.
+class DeltaSink(DeltaBolt):
+    """Appends a row for each message: those of a micro-batch, or of a container's step, in one commit, once.
 
     Args:
         table: a path, or a URI; the table is made if it is missing.
@@ -160,32 +154,15 @@ class DeltaSink(BaseRichBolt):
             `payload` takes the payload itself, as a text.
     """
 
-    stateless = True
-
     def __init__(self, table: str, columns: str) -> None:
-        self.table = checked_location(table)
-        self.columns = _columns(columns)
+        super().__init__(table, _columns(columns).types)
 
-    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
-        """Makes the table if it is missing.
-
-        Raises:
-            SetupError: it can't be made, or deltalake is not installed.
-        """
-        self._collector = collector
-        self._rows = Rows(collector, self.table)
-        try:
-            from deltalake import DeltaTable
-            from deltalake.exceptions import DeltaError
-        except ImportError as error:
-            raise SetupError(needs_extra("the module delta", "delta", "deltalake")) from error
-        try:
-            DeltaTable.create(self.table, self.columns.schema(), mode="ignore")
-        except (DeltaError, OSError) as error:
-            raise SetupError(f"the Delta table {self.table} can't be made: {error}") from error
+    def refuse_to(self, folder: str) -> None:
+        """See `RefusesRows`."""
+        self._dead_letters = DeadLetters(folder, f"the Delta table {self.location}", "--dead-letters FOLDER")
 
     def execute(self, tup: Tuple) -> None:
-        """Takes a message for the commit of this micro-batch.
+        """Takes a message for the commit.
 
         Raises:
             ValueError: its payload does not have the columns, or not their types.
@@ -199,23 +176,7 @@ class DeltaSink(BaseRichBolt):
             self.columns.table([row])
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{row!r:.200} does not fit in {self.columns.types}: {error}") from error
-        self._rows.add(tup, row)
-
-    def finish_micro_batch(self) -> None:
-        """Appends the rows."""
-        self._rows.write(self._append)
-
-    def _append(self, rows: Sequence[tuple[Any, ...]]) -> Exception | None:
-        """Commits rows; returns why they are refused."""
-        from deltalake import write_deltalake
-
-        try:
-            write_deltalake(self.table, self.columns.table(rows), mode="append")
-        except Exception as error:
-            if not refuses(error):
-                raise
-            return error
-        return None
+        self._rows.append((tup, row))
 
     def _row(self, payload: Any) -> tuple[Any, ...]:
         names = self.columns.names

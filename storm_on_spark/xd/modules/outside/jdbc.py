@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
+import pickle
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.sink import SinkBolt, SinkContext
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.cluster.security.tokens import read_secret_file
-from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, refuses
+from storm_on_spark.connectors.jdbc.table import SIGNS, WORD, JdbcTable, Row
+from storm_on_spark.connectors.sinks.dead_letters import DeadLetters
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
 from storm_on_spark.xd.modules.messages import written
-from storm_on_spark.xd.modules.outside.rows import Rows
 
-_WORD = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
-SIGNS: Final = {"qmark": "?", "format": "%s", "pyformat": "%s"}
-"""Parameter style of a driver -> what stands for a value."""
 _SQLITE: Final = "sqlite3"
 _PAYLOAD: Final = "payload"
 
 
-class JdbcSink(BaseRichBolt):
-    """Inserts a row for each message: those of a micro-batch and task in one transaction.
+class JdbcSink(SinkBolt):
+    """Inserts a row for each message: those of a micro-batch, or of a container's step, in one transaction, once.
 
-    Messages are acked once it is committed. If the database refuses a row, the transaction is divided, and that row's
-    message alone fails and comes again. If the database can't be reached, all fail that are not committed. A row may be
-    there twice after a crash between the database's commit and that of the micro-batch, and none is missing.
+    Messages are acked once it is committed. The transaction notes its number in the table `storm_written`, which is
+    made if it is missing; see `JdbcTable`.
 
     Args:
         driver: a module of Python's DB-API 2, such as `sqlite3`.
@@ -47,98 +45,90 @@ class JdbcSink(BaseRichBolt):
         OptionError: the options contradict each other.
     """
 
-    stateless = True
+    needs_spark = False
 
     def __init__(self, driver: str, connection: str, database: str, table: str, columns: str) -> None:
         if (driver == _SQLITE) != bool(database) or (driver == _SQLITE) == bool(connection):
             option = "database" if driver == _SQLITE else "connection"
             raise OptionError(f"Expected --{option}, and not the other, for the driver {driver}", option="driver")
         self.driver = driver
-        self.connection = connection
-        self.database = database
+        # The driver of the topology has another working directory than the command.
+        self.connection = connection and str(Path(connection).absolute())
+        self.database = database if database in ("", ":memory:") else str(Path(database).absolute())
         self.table = table
         self.columns = [name.strip() for name in columns.split(",")]
+        self._rows: list[tuple[Tuple, Row]] = []
+        self._written = b""
+        self._refused: str | None = None
+
+    def refuse_to(self, folder: str) -> None:
+        """See `RefusesRows`."""
+        self._refused = folder
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
-        """Loads the driver; the first message connects.
-
-        Raises:
-            SetupError: the driver is not installed, or is none, or the file of arguments can't be used.
-        """
+        """Keeps the collector."""
         self._collector = collector
-        self._module = load_driver(self.driver)
-        self._given = {"database": self.database} if self.database else driver_arguments(self.connection)
-        sign = SIGNS[self._module.paramstyle]
-        signs = ", ".join([sign] * len(self.columns))
-        self._insert = f"INSERT INTO {self.table} ({', '.join(self.columns)}) VALUES ({signs})"  # noqa: S608 # checked names
-        self._look = f"SELECT {', '.join(self.columns)} FROM {self.table} WHERE 1 = 0"  # noqa: S608 # the same
-        self._rows: Rows = Rows(collector, self.table)
-        self._connected: Any = None
 
     def execute(self, tup: Tuple) -> None:
-        """Takes a message for the transaction of this micro-batch.
+        """Takes a message for the transaction.
 
         Raises:
             ValueError: its payload does not have the columns.
         """
         if tup.is_tick:
             self._collector.ack(tup)
-            return
-        self._rows.add(tup, self._row(tup["payload"]))
+        else:
+            self._rows.append((tup, self._row(tup["payload"])))
 
     def finish_micro_batch(self) -> None:
-        """Inserts the rows.
+        """Hands the rows over."""
+        rows, self._rows = self._rows, []
+        for tup, _ in rows:
+            self._collector.ack(tup)
+        self._written = pickle.dumps([row for _, row in rows]) if rows else b""
+
+    def take_written(self) -> bytes:
+        """Returns the rows, pickled."""
+        written, self._written = self._written, b""
+        return written
+
+    def open_sink(self, context: SinkContext) -> None:
+        """Loads the driver, and looks for the table.
 
         Raises:
-            SetupError: the connection commits by itself.
+            SetupError: the driver is not installed, or is none, or the file of arguments can't be used; or as for
+                `JdbcTable.open`.
         """
-        if not self._rows.write(self._write):
-            self._drop()
+        module = load_driver(self.driver)
+        self._target = JdbcTable(
+            lambda: module.connect(**self._arguments()),
+            self.table,
+            self.columns,
+            paramstyle=module.paramstyle,
+            dead_letters=DeadLetters(self._refused, f"the table {self.table}", "--dead-letters FOLDER"),
+        )
+        self._target.open(context)
 
-    def _write(self, rows: Sequence[tuple[Any, ...]]) -> Exception | None:
-        """Inserts rows in one transaction; returns why they are refused."""
-        if self._connected is None:
-            self._connected = self._module.connect(**self._given)
-            if commits_by_itself(self._connected):
-                raise SetupError("jdbc: the connection commits by itself: connect without autocommit")
-        try:
-            with contextlib.closing(self._connected.cursor()) as cursor:
-                cursor.executemany(self._insert, rows)
-            self._connected.commit()
-        except Exception as error:
-            self._connected.rollback()
-            if not refuses(self._module, error, self._answers):
-                raise
-            return error
-        return None
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_target", "_collector")}
 
-    def _answers(self) -> bool:
-        try:
-            with contextlib.closing(self._connected.cursor()) as cursor:
-                cursor.execute(self._look)
-            self._connected.rollback()
-        except self._module.Error:
-            return False
-        return True
+    def write(self, written: Sequence[bytes], context: SinkContext) -> None:
+        """Inserts the rows."""
+        rows = [row for part in written for row in pickle.loads(part)]  # noqa: S301 # of our own tasks
+        self._target.write(rows, context)
 
-    def cleanup(self) -> None:
-        """Closes the connection."""
-        self._drop()
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares nothing: the sink emits no tuples."""
 
-    def _row(self, payload: Any) -> tuple[Any, ...]:
+    def _arguments(self) -> dict[str, Any]:
+        return {"database": self.database} if self.database else driver_arguments(self.connection)
+
+    def _row(self, payload: Any) -> Row:
         if self.columns == [_PAYLOAD] and not (isinstance(payload, dict) and _PAYLOAD in payload):
             return (_value(payload),)
         if not isinstance(payload, dict) or any(name not in payload for name in self.columns):
             raise ValueError(f"expected a map with {', '.join(self.columns)}, got {payload!r:.100}")
         return tuple(_value(payload[name]) for name in self.columns)
-
-    def _drop(self) -> None:
-        if self._connected is not None:
-            with contextlib.suppress(self._module.Error):
-                self._connected.rollback()
-            with contextlib.suppress(self._module.Error):
-                self._connected.close()
-            self._connected = None
 
 
 def load_driver(driver: str) -> Any:
@@ -182,7 +172,7 @@ def a_table(text: str) -> None:
     Raises:
         ValueError: it is none.
     """
-    if not re.fullmatch(rf"{_WORD}(\.{_WORD})?", text):
+    if not re.fullmatch(rf"{WORD}(\.{WORD})?", text):
         raise ValueError(f"Expected the name of a table, such as orders or shop.orders, got {text!r:.100}")
 
 
@@ -193,7 +183,7 @@ def column_names(text: str) -> None:
         ValueError: it is none.
     """
     names = [name.strip() for name in text.split(",")]
-    if not all(re.fullmatch(_WORD, name) for name in names) or len(set(names)) < len(names):
+    if not all(re.fullmatch(WORD, name) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"Expected names of columns, each once, separated by commas, got {text!r:.100}")
 
 
@@ -203,7 +193,7 @@ def a_driver(text: str) -> None:
     Raises:
         ValueError: it is none.
     """
-    if not re.fullmatch(rf"{_WORD}(\.{_WORD})*", text):
+    if not re.fullmatch(rf"{WORD}(\.{WORD})*", text):
         raise ValueError(f"Expected a module of Python, such as sqlite3 or psycopg, got {text!r:.100}")
 
 
