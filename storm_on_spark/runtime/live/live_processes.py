@@ -20,22 +20,8 @@ from storm_on_spark.runtime.bolts.operator import Waiting
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.live import copied
+from storm_on_spark.runtime.live import copied, messages
 from storm_on_spark.runtime.live.local_tasks import LocalTasks
-from storm_on_spark.runtime.live.messages import (
-    Answer,
-    Emitted,
-    Execute,
-    GiveLate,
-    GoBack,
-    Key,
-    Question,
-    Raised,
-    Save,
-    Saved,
-    Take,
-    Trouble,
-)
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
 
@@ -46,14 +32,14 @@ class GivenUpError(Exception):
 class Member(Protocol):
     """Another process: it is asked one thing after the other, and answers each."""
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: messages.Question) -> None:
         """Asks.
 
         Raises:
             GivenUpError: it is gone.
         """
 
-    def answer(self) -> Answer:
+    def answer(self) -> messages.Answer:
         """Waits for the answer.
 
         Raises:
@@ -79,21 +65,25 @@ class LiveProcesses:
     """
 
     def __init__(
-        self, worker: Worker, run: tuple[str, bytes], values: Mapping[Key, bytes], members: Sequence[Member] = ()
+        self,
+        worker: Worker,
+        run: tuple[str, bytes],
+        values: Mapping[messages.Key, bytes],
+        members: Sequence[Member] = (),
     ) -> None:
         self.size = 1 + len(members)
         self._members = members
         #: Number of processes -> the one of each task. What was executed by others may be executed again by this one.
         self._homes = lru_cache(maxsize=4)(partial(homes_of, worker.spec.plan))
-        shares: list[dict[Key, bytes]] = [{} for _ in range(self.size)]
+        shares: list[dict[messages.Key, bytes]] = [{} for _ in range(self.size)]
         homes = self._homes(self.size)
         for key, value in values.items():
             shares[homes.get(key[0], 0)][key] = value
         for member, share in zip(members, shares[1:], strict=True):
-            member.ask(Take(*run, share))
+            member.ask(messages.Take(*run, share))
         self._own = LocalTasks(worker, shares[0])
         #: Of the changes that were taken last: what came late, and what others still owe.
-        self._late: dict[Key, bytes | None] = {}
+        self._late: dict[messages.Key, bytes | None] = {}
         self._owing: list[Member] = []
         self._answers(self._members)
 
@@ -120,7 +110,7 @@ class LiveProcesses:
         asked = [number for number in sorted(parts) if 0 < number < self.size]
         for number in asked:
             bodies = {task: [bytes_of(body) for _, body in chunks] for task, chunks in parts.pop(number).items()}
-            self._members[number - 1].ask(Execute(stage.index, bodies, replace(info, partition=number)))
+            self._members[number - 1].ask(messages.Execute(stage.index, bodies, replace(info, partition=number)))
         raised: UnsavedError | None = None
         try:
             for number in sorted(parts):
@@ -130,10 +120,10 @@ class LiveProcesses:
             raised = error  # the others have to be heard first
         for number in asked:
             answer = self._members[number - 1].answer()
-            if isinstance(answer, Raised):
+            if isinstance(answer, messages.Raised):
                 raised = UnsavedError()
                 raised.__cause__ = ElsewhereError(answer.error)
-            elif isinstance(answer, Emitted):
+            elif isinstance(answer, messages.Emitted):
                 yield [chunk.with_header(body) for body in answer.bodies]
             else:
                 raise _trouble(answer)
@@ -147,7 +137,7 @@ class LiveProcesses:
 
     def save_and_take(
         self, number: int, *, later: bool = False
-    ) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
+    ) -> tuple[list[TaskMetrics | Failure], dict[messages.Key, bytes | None]]:
         """Saves the state of all tasks; returns what they report, and all that changed since this was called last.
 
         Args:
@@ -159,21 +149,21 @@ class LiveProcesses:
 
     def _save(
         self, number: int, *, take: bool, later: bool = False
-    ) -> tuple[list[TaskMetrics | Failure], dict[Key, bytes | None]]:
+    ) -> tuple[list[TaskMetrics | Failure], dict[messages.Key, bytes | None]]:
         for member in self._members:
-            member.ask(Save(number, take, later and copied.trusted))
+            member.ask(messages.Save(number, take, later and copied.trusted))
         reports = self._own.save(number, later=later)
         changes = self._own.take_changes() if take else {}
         answers = self._answers(self._members)
         for member, saved in zip(self._members, answers, strict=True):
-            assert isinstance(saved, Saved), saved
+            assert isinstance(saved, messages.Saved), saved
             reports += saved.reports
             changes.update(saved.changes)
             if saved.owes:
                 self._owing.append(member)
         return reports, changes
 
-    def late_changes(self, *, wait: bool) -> dict[Key, bytes | None] | None:
+    def late_changes(self, *, wait: bool) -> dict[messages.Key, bytes | None] | None:
         """Returns what `save_and_take` left out, {} if nothing; None if not all of it is there.
 
         Args:
@@ -184,13 +174,13 @@ class LiveProcesses:
             StormError: a state can't be saved.
         """
         for member in self._owing:
-            member.ask(GiveLate(wait))
+            member.ask(messages.GiveLate(wait))
         own = self._own.late_changes(wait=wait)
         answers = self._answers(self._owing)
         self._late.update(own or {})
         owing = []
         for member, saved in zip(self._owing, answers, strict=True):
-            assert isinstance(saved, Saved), saved
+            assert isinstance(saved, messages.Saved), saved
             self._late.update(saved.changes)
             if saved.owes:
                 owing.append(member)
@@ -203,7 +193,7 @@ class LiveProcesses:
     def go_back(self) -> None:
         """Makes state and tasks as they were when `save_and_take` was called last."""
         for member in self._members:
-            member.ask(GoBack())
+            member.ask(messages.GoBack())
         self._own.go_back()
         self._answers(self._members)
 
@@ -211,15 +201,17 @@ class LiveProcesses:
         """Ends what still takes snapshots."""
         self._own.close()
 
-    def _answers(self, members: Sequence[Member]) -> list[Answer]:
+    def _answers(self, members: Sequence[Member]) -> list[messages.Answer]:
         found = [member.answer() for member in members]
         for answer in found:
-            if isinstance(answer, Trouble):
+            if isinstance(answer, messages.Trouble):
                 if answer.of_copy:
                     copied.distrust()
                 raise _trouble(answer)
         return found
 
 
-def _trouble(answer: Answer) -> GivenUpError:
-    return GivenUpError(answer.error if isinstance(answer, Trouble) else f"a live process answered {answer!r:.200}")
+def _trouble(answer: messages.Answer) -> GivenUpError:
+    return GivenUpError(
+        answer.error if isinstance(answer, messages.Trouble) else f"a live process answered {answer!r:.200}"
+    )
