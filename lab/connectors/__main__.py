@@ -9,13 +9,13 @@ import json
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from lab.connectors.oracles import Figures, check
-from lab.connectors.run import Injection, Run
+from lab.connectors.run import Run
 from lab.connectors.scenarios import SCENARIOS
 from lab.suite import ROOT, command, tables
 from lab.suite.pages import put_between, rows_between
@@ -33,13 +33,7 @@ _COLUMNS = ("fault", "injected", "messages", "lost", "duplicates in Delta", "wro
 class Result(AnyResult):
     """What came of a scenario."""
 
-    injections: list[Injection] = field(default_factory=list)
     figures: Figures | None = None
-
-    @property
-    def faults(self) -> list[str]:
-        """Those that were injected."""
-        return [f"{each.what} ({each.proof:.300})" for each in self.injections]
 
 
 def _play(scenario: Scenario[Run], messages: int, seed: str, times: int, folder: Path, patience: float) -> Result:

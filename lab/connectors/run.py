@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 from lab.connectors.pipeline import COPIES, GROUP, PARTITIONS, TOPIC, Job
 from lab.suite import ROOT
 from lab.suite.processes import Marked, wait_for
-from lab.suite.scenario import ScenarioError
+from lab.suite.scenario import Injection, ScenarioError
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.connectors.kafka.topics import create
 from storm_on_spark.runtime.processes.kept import KeptProcess
@@ -26,19 +26,6 @@ _STUCK_SECS: Final = 240.0
 _LAST_WORDS: Final = 600
 _WORDS: Final = {"worker": "worker_daemon", "spout host": "spout_host"}
 """Of the command lines of what can be killed beside the driver."""
-
-
-@dataclass(frozen=True)
-class Injection:
-    """A fault.
-
-    Args:
-        what: was done.
-        proof: that it happened.
-    """
-
-    what: str
-    proof: str
 
 
 class Run:

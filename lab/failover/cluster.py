@@ -23,6 +23,7 @@ from lab.failover.routes import CLOCK, ROUTES
 from lab.failover.writes import writes
 from lab.suite import ROOT
 from lab.suite.processes import POLL_SECS, WAIT_SECS, Marked, wait_for
+from lab.suite.scenario import Injection
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.heartbeats.connection import Connection
@@ -56,7 +57,7 @@ class Cluster:
     ensemble: ZooKeeperEnsemble
     folder: Path
     root: str
-    injections: list[tuple[str, str]] = field(default_factory=list)
+    injections: list[Injection] = field(default_factory=list)
     """Faults, and how the harness knows that they happened."""
     problems: list[str] = field(default_factory=list)
     times: dict[str, list[float]] = field(default_factory=dict)
@@ -360,7 +361,7 @@ class Cluster:
 
     def injected(self, what: str, proof: str) -> None:
         """Notes a fault that has happened."""
-        self.injections.append((what, proof))
+        self.injections.append(Injection(what, proof))
 
     def measured(self, figure: str, secs: float) -> None:
         """Notes a time."""

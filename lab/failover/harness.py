@@ -27,7 +27,6 @@ from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
 class Result(AnyResult):
     """What came of a scenario."""
 
-    injections: list[tuple[str, str]] = field(default_factory=list)
     times: dict[str, list[float]] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     leaderships: int = 0
@@ -35,11 +34,6 @@ class Result(AnyResult):
     refused_writes: int = 0
     topologies: int = 0
     """Acknowledged to a client."""
-
-    @property
-    def faults(self) -> list[str]:
-        """Those that were injected."""
-        return [f"{what} ({proof:.300})" for what, proof in self.injections]
 
 
 def together(results: Iterable[Result]) -> list[Result]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +22,7 @@ class Result(AnyResult):
     """What came of a scenario."""
 
     seed: str = ""
-    injections: list[Injection] = field(default_factory=list)
+    injections: Sequence[Injection] = field(default_factory=list)
     late: float | None = None
     """The limit in seconds that a recovery has passed, where patience allowed that."""
     figures: Figures | None = None

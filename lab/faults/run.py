@@ -21,6 +21,7 @@ from lab.load import ledger
 from lab.load.topology import Load
 from lab.suite import ROOT
 from lab.suite.processes import Marked
+from lab.suite.scenario import Injection as AnyInjection
 from lab.suite.scenario import ScenarioError
 from storm_on_spark.runtime.processes.kept import KeptProcess
 from storm_on_spark.runtime.storage import LocalStorage
@@ -44,12 +45,9 @@ T = TypeVar("T")
 
 
 @dataclass
-class Injection:
+class Injection(AnyInjection):
     """One fault that was injected."""
 
-    what: str
-    proof: str
-    """How the harness knows that it happened."""
     over: int
     """Monotonic ns from which recovery counts: when the fault was injected, or when it was over where it lasts."""
     recovery_secs: float | None = None

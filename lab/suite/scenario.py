@@ -37,6 +37,15 @@ class Scenario(Generic[R]):
 
 
 @dataclass
+class Injection:
+    """One fault that was injected."""
+
+    what: str
+    proof: str
+    """How the harness knows that it happened."""
+
+
+@dataclass
 class Result:
     """What came of a scenario."""
 
@@ -47,6 +56,7 @@ class Result:
     skipped: str | None = None
     """Why it was not played."""
     seconds: float = 0.0
+    injections: Sequence[Injection] = field(default_factory=list)
 
     @property
     def label(self) -> str:
@@ -56,7 +66,7 @@ class Result:
     @property
     def faults(self) -> list[str]:
         """A line for each fault that was injected: what it was, and how that is known."""
-        return []
+        return [f"{each.what} ({each.proof:.300})" for each in self.injections]
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the result in terms of JSON."""
