@@ -19,7 +19,7 @@ from storm_on_spark.multilang.component import ShellComponent
 from storm_on_spark.multilang.errors import MOST_USELESS, ShellError, UselessChildError
 from storm_on_spark.multilang.framing import framing_of
 from storm_on_spark.multilang.messages import HEARTBEAT_STREAM, Emission, command_of, text_of
-from storm_on_spark.runtime.reports.inputs import input_text
+from storm_on_spark.runtime.reports.shown_values import input_text
 
 _MOST_STARTS = 3
 """Starts of the child in one micro-batch; with more deaths the rest of its tuples fail at once."""

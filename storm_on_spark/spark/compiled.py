@@ -265,8 +265,8 @@ class CompiledTopology:
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
         from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
         from storm_on_spark.spark.query.lowering import lower
+        from storm_on_spark.spark.query.offset_log import OffsetLog
         from storm_on_spark.spark.query.offset_server import OffsetServer
-        from storm_on_spark.spark.query.plans import OffsetLog
         from storm_on_spark.spark.query.positions import SourceSettings
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
         from storm_on_spark.spark.query.valves import Valves

@@ -25,10 +25,10 @@ from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
+from storm_on_spark.cluster.nimbus.alive import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
 from storm_on_spark.cluster.nimbus.code_sync import CodeSync
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.heartbeats import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.leader import Leader
 from storm_on_spark.cluster.nimbus.resign import sign_anew

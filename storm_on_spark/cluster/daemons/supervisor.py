@@ -39,11 +39,11 @@ from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.state import ClusterState, ClusterView
 from storm_on_spark.cluster.supervisor.code import CodeStore
-from storm_on_spark.cluster.supervisor.host import SlotHost
 from storm_on_spark.cluster.supervisor.logs import LogServer
 from storm_on_spark.cluster.supervisor.old_logs import sweep
 from storm_on_spark.cluster.supervisor.process import DRIVER, DriverProcess
 from storm_on_spark.cluster.supervisor.settings import LogSettings, SupervisorSettings
+from storm_on_spark.cluster.supervisor.slot_host import SlotHost
 from storm_on_spark.cluster.supervisor.slots import Phase, Timeouts, Wanted
 from storm_on_spark.cluster.supervisor.spares import Spares
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession

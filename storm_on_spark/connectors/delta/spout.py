@@ -10,8 +10,8 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.connectors.delta.bolt import checked_location
-from storm_on_spark.connectors.sources.native import NumberedSourceSpout
 from storm_on_spark.connectors.sources.retry import RetryBackoff
+from storm_on_spark.connectors.sources.spark_source import NumberedSourceSpout
 from storm_on_spark.spark.session.jars import Jar, JarSet, use
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
-from storm_on_spark.connectors.sources.native import SparkSourceSpout
 from storm_on_spark.connectors.sources.retry import RetryBackoff
+from storm_on_spark.connectors.sources.spark_source import SparkSourceSpout
 from storm_on_spark.runtime.tracking.ids import MOST_NATIVE_ROWS
 
 if TYPE_CHECKING:

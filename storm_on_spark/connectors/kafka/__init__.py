@@ -14,8 +14,8 @@ from storm_on_spark.connectors.kafka.config import (
     ProcessingGuarantee,
 )
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError, KafkaSpoutError
+from storm_on_spark.connectors.kafka.reading.by_spark import KafkaSpout
 from storm_on_spark.connectors.kafka.reading.plain import PlainKafkaSpout
-from storm_on_spark.connectors.kafka.reading.source import KafkaSpout
 from storm_on_spark.connectors.kafka.records import (
     ByTopicRecordTranslator,
     DefaultRecordTranslator,

@@ -11,8 +11,8 @@ from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.streams.types import PLAIN_TYPES, check_type
-from storm_on_spark.connectors.sources.native import NumberedSourceSpout
 from storm_on_spark.connectors.sources.retry import RetryBackoff
+from storm_on_spark.connectors.sources.spark_source import NumberedSourceSpout
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storm_on_spark.connectors.sources.native import NumberedSourceSpout, SourceError, SparkSourceSpout
 from storm_on_spark.connectors.sources.rate import RateSpout
 from storm_on_spark.connectors.sources.retry import RetryBackoff
+from storm_on_spark.connectors.sources.spark_source import NumberedSourceSpout, SourceError, SparkSourceSpout
 
 __all__ = ["NumberedSourceSpout", "RateSpout", "RetryBackoff", "SourceError", "SparkSourceSpout"]

@@ -8,7 +8,7 @@ from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.streams.grouping import KeyedGrouping
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.plan.live import processes_of
+from storm_on_spark.plan.live_homes import processes_of
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlacedPlan, PlannedComponent, StageKind
 from storm_on_spark.plan.settings import LiveSettings
 

@@ -24,7 +24,7 @@ from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.runtime.batches.at_hand import BatchAtHand
 from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.runtime.batches.files import BatchFiles
-from storm_on_spark.runtime.batches.live import LiveProcess
+from storm_on_spark.runtime.batches.live_process import LiveProcess
 from storm_on_spark.runtime.batches.metrics import Metrics
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules import events

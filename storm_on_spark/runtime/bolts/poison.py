@@ -6,7 +6,7 @@ from typing import Any
 
 from storm_on_spark.api.errors import ComponentError
 from storm_on_spark.api.text.traces import raised_at, summary
-from storm_on_spark.runtime.reports.inputs import input_text
+from storm_on_spark.runtime.reports.shown_values import input_text
 
 _MOST_TRACED = 20
 """Different errors of an execution that come with traceback and input: these take longer than most tuples."""

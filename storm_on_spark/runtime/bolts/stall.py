@@ -26,7 +26,7 @@ from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.holding import HolderWatch, clear_held, read_held
 from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.processes import prints
-from storm_on_spark.runtime.reports.inputs import input_text
+from storm_on_spark.runtime.reports.shown_values import input_text
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 

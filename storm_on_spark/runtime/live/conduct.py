@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Protocol
 
-from storm_on_spark.plan.live import processes_of
+from storm_on_spark.plan.live_homes import processes_of
 from storm_on_spark.runtime.batches.input import carried_between
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.saved import StateAccess

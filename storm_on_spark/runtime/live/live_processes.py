@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Protocol
 
-from storm_on_spark.plan.live import homes_of
+from storm_on_spark.plan.live_homes import homes_of
 from storm_on_spark.plan.model import Stage
 from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
 from storm_on_spark.runtime.bolts.operator import Waiting

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.runtime.batches.live import Status
+from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from storm_on_spark.runtime.batches.live import Status
+from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.live.messages import Look
 
 _QUESTION_SECS = 1.0

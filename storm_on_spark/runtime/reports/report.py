@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.text.traces import own_trace, reported, summary, whole_trace, with_sources
-from storm_on_spark.runtime.reports.inputs import input_text
+from storm_on_spark.runtime.reports.shown_values import input_text
 
 USER_ERRORS = (Exception, SystemExit)
 """What counts as an error of user code. A `sys.exit()` in it would end a thread or a worker without a word."""

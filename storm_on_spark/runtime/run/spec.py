@@ -18,7 +18,7 @@ import cloudpickle
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.worker import NO_PORT
-from storm_on_spark.plan.live import processes_of
+from storm_on_spark.plan.live_homes import processes_of
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.storage import Folder, StoragePlace

@@ -28,9 +28,9 @@ from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
-from storm_on_spark.runtime.reports.inputs import ids_text
 from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Reported, SpoutStats, add_reported
+from storm_on_spark.runtime.reports.shown_values import ids_text
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring

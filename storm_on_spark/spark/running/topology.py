@@ -130,7 +130,7 @@ class TopologyQuery(StreamingQuery):
         Returns:
             Status and counters at the end.
         """
-        from storm_on_spark.spark.running.live import show_live
+        from storm_on_spark.spark.running.notebook_cell import show_live
 
         return show_live(self, seconds)
 

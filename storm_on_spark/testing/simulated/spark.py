@@ -20,7 +20,7 @@ from storm_on_spark.plan.model import Operator
 from storm_on_spark.runtime.batches.clock import ManualClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.input import chunks_between
-from storm_on_spark.runtime.batches.live import LiveProcess
+from storm_on_spark.runtime.batches.live_process import LiveProcess
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.output import BatchOutput
 from storm_on_spark.runtime.batches.rules.planning import BatchPace

@@ -28,10 +28,10 @@ from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.processes.closing import Service
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.jobs.runtime import ClusterJobRuntime
+from storm_on_spark.xd.admin.leader import Leader
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT
 from storm_on_spark.xd.admin.runtime import ClusterRuntime
-from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.modules import ClusterRegistry
 from storm_on_spark.xd.tree.nodes import AdminNode, Leadership
@@ -123,13 +123,13 @@ class Admin(Service):
         definitions, job_definitions = ZooKeeperDefinitions(tree), ZooKeeperDefinitions(tree, "job")
         app = make_app(Parts(definitions, runtime, job_definitions, jobs, registry), authentication)
         stack.enter_context(HttpServer(app, listener, tls=tls.server))
-        supervisor = DeploymentSupervisor(mirror, tree)
+        leader = Leader(mirror, tree)
 
         def act() -> None:
             while not self._ended.is_set():
                 pause = _LOOK_SECS
                 try:
-                    supervisor.round(elector.fence(), session.session_id)
+                    leader.round(elector.fence(), session.session_id)
                 except NotLeaderError:
                     pass
                 except (FencedError, UnavailableError) as error:

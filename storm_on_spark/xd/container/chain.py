@@ -23,8 +23,8 @@ from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, Tuple
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.runtime.reports.inputs import ids_text, input_text
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure
+from storm_on_spark.runtime.reports.shown_values import ids_text, input_text
 from storm_on_spark.runtime.run.settings import BoltSettings
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.state.snapshot import Snapshots

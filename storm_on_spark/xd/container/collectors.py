@@ -13,8 +13,8 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import Anchors, BasicOutputCollector, OutputCollector, SpoutOutputCollector
 from storm_on_spark.api.text.traces import reported, summary
 from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
-from storm_on_spark.runtime.reports.inputs import input_text
 from storm_on_spark.runtime.reports.report import Failure, log_error
+from storm_on_spark.runtime.reports.shown_values import input_text
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
 from storm_on_spark.runtime.reports.groups import Group, Groups
-from storm_on_spark.runtime.reports.inputs import values_text
 from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.reports.shown_values import values_text
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.modules.messages import FIELDS
 

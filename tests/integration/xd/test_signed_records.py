@@ -16,7 +16,7 @@ from storm_on_spark.cluster.state import Fence
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
 from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
-from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
+from storm_on_spark.xd.admin.leader import Leader
 from storm_on_spark.xd.modules.local_registry import ModuleRegistryError
 from storm_on_spark.xd.tree import jobs, nodes
 from storm_on_spark.xd.tree.mirror import Mirror
@@ -114,7 +114,7 @@ def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: ZooKeep
     deployment = f"{nodes.STREAM_DEPLOYMENTS}/a"
     order = nodes.Order(action="deploy", stream="a")
     with Mirror(Tree(session), on_change=changed.set) as mirror:
-        supervisor = DeploymentSupervisor(mirror, Tree(session))
+        supervisor = Leader(mirror, Tree(session))
 
         def until_taken() -> None:
             for _ in range(100):

@@ -11,9 +11,9 @@ from typing import Any
 
 from simulation import Simulation
 
-from storm_on_spark.plan.live import processes_of
+from storm_on_spark.plan.live_homes import processes_of
 from storm_on_spark.plan.model import Operator
-from storm_on_spark.runtime.batches.live import Status
+from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker

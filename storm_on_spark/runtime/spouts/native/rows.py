@@ -15,8 +15,8 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
-from storm_on_spark.runtime.reports.inputs import values_text
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure, TaskMetrics
+from storm_on_spark.runtime.reports.shown_values import values_text
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import split_by_acker

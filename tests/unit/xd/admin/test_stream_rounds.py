@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
+from storm_on_spark.xd.admin.leader import Leader
 from storm_on_spark.xd.admin.picture import Picture
-from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.nodes import ContainerNode, Definition, Deployment, Kind, Order, StatusNode
 from tests.unit.xd.memory_tree import MemoryTree
@@ -19,7 +19,7 @@ def allocated(tree: MemoryTree) -> set[str]:
     return {name for each in there for name in tree.children(f"{nodes.ALLOCATED}/{each}")}
 
 
-def rounds(tree: MemoryTree, supervisor: DeploymentSupervisor) -> None:
+def rounds(tree: MemoryTree, supervisor: Leader) -> None:
     """Has the leader go on until nothing changes; containers take their modules."""
     while True:
         before = dict(tree.nodes)
@@ -40,7 +40,7 @@ def state(tree: MemoryTree, kind: Kind) -> str | None:
 
 def test_a_stream_and_a_job_of_one_name_know_nothing_of_each_other() -> None:
     tree = MemoryTree()
-    supervisor = DeploymentSupervisor(cast(Any, tree), cast(Any, tree))
+    supervisor = Leader(cast(Any, tree), cast(Any, tree))
     for container in ("c1", "c2"):
         tree.put(f"{nodes.CONTAINERS}/{container}", ContainerNode(host="h", ip="1", pid=1))
         tree.put(f"{nodes.ALLOCATED}/{container}")
@@ -90,7 +90,7 @@ def test_a_deployment_that_makes_no_sense_holds_up_no_other(
     definition: str, properties: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     tree = MemoryTree()
-    supervisor = DeploymentSupervisor(cast(Any, tree), cast(Any, tree))
+    supervisor = Leader(cast(Any, tree), cast(Any, tree))
     tree.put(f"{nodes.CONTAINERS}/c1", ContainerNode(host="h", ip="1", pid=1))
     tree.put(f"{nodes.ALLOCATED}/c1")
     # As another release, or somebody's hand, may have written it.
@@ -124,7 +124,7 @@ def test_an_order_that_makes_no_sense_holds_up_no_other(
     name: str, value: bytes, with_child: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     tree = MemoryTree()
-    supervisor = DeploymentSupervisor(cast(Any, tree), cast(Any, tree))
+    supervisor = Leader(cast(Any, tree), cast(Any, tree))
     tree.put(f"{nodes.CONTAINERS}/c1", ContainerNode(host="h", ip="1", pid=1))
     tree.put(f"{nodes.ALLOCATED}/c1")
     for stream, text in (("same", "time | log"), ("other", "time | log"), ("broken", "time |")):
@@ -148,7 +148,7 @@ def test_a_deployed_stream_has_all_of_its_modules_before_their_own_nodes_are_the
     tree.put(f"{nodes.ALLOCATED}/c1")
     tree.put(f"{nodes.STREAMS}/same", Definition(definition="time | log"))
     tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}{0:010}", Order(action="deploy", stream="same"))
-    rounds(tree, DeploymentSupervisor(cast(Any, tree), cast(Any, tree)))
+    rounds(tree, Leader(cast(Any, tree), cast(Any, tree)))
     picture = Picture(cast(Any, tree))
     deployed = picture.deployed("stream", "same")
     assert deployed is not None

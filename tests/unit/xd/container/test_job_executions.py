@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lengths import examples
 
 from storm_on_spark.xd.admin.jobs.executions import MOST_EXECUTIONS
-from storm_on_spark.xd.admin.supervisor import DeploymentSupervisor
+from storm_on_spark.xd.admin.leader import Leader
 from storm_on_spark.xd.tree import nodes
 from storm_on_spark.xd.tree.jobs import (
     ENDED,
@@ -40,7 +40,7 @@ class Cluster:
 
     def _lead(self) -> None:
         """Another admin leads: it knows nothing but the tree."""
-        self.supervisor = DeploymentSupervisor(cast(Any, self.tree), cast(Any, self.tree))
+        self.supervisor = Leader(cast(Any, self.tree), cast(Any, self.tree))
 
     next_leader = _lead
 

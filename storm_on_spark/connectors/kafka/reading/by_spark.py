@@ -18,7 +18,7 @@ from storm_on_spark.connectors.kafka.lag import shown
 from storm_on_spark.connectors.kafka.offsets import Partition
 from storm_on_spark.connectors.kafka.options import checked_for_spark, source_options
 from storm_on_spark.connectors.kafka.records import DefaultRecordTranslator, KafkaRecord, KafkaTuple, as_bytes, as_text
-from storm_on_spark.connectors.sources.native import SparkSourceSpout
+from storm_on_spark.connectors.sources.spark_source import SparkSourceSpout
 from storm_on_spark.spark.session.jars import use
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from lengths import PATIENCE_SECS
 
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.spark.running.interrupts import interruptible
-from storm_on_spark.spark.running.live import show_live
+from storm_on_spark.spark.running.notebook_cell import show_live
 
 STAND_IN = """
 import time
 from storm_on_spark.api.info import TopologyInfo
-from storm_on_spark.spark.running.live import show_live
+from storm_on_spark.spark.running.notebook_cell import show_live
 
 class Query:
     message_timeout_secs, resumed_batch = 30.0, None

@@ -35,7 +35,7 @@ _ERAS: Final = 1_000_000
 """Changes of the number of instances that one deployment may see."""
 
 
-class DeploymentSupervisor:
+class Leader:
     """Acts for the leader; one thread calls it.
 
     Args:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark.api.text.printable import is_one_line
-from storm_on_spark.runtime.reports.inputs import MOST_CHARS, input_text, values_text
+from storm_on_spark.runtime.reports.shown_values import MOST_CHARS, input_text, values_text
 from storm_on_spark.testing import make_tuple
 
 
