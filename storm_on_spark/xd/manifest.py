@@ -1,4 +1,4 @@
-"""The manifest of a deployment: how many instances of a module there are, in which containers, and who gets what."""
+"""The manifest of a deployment: how many instances of a module there are, which containers fit, and who gets what."""
 
 from __future__ import annotations
 

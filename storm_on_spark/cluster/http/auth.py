@@ -113,7 +113,7 @@ class Authentication:
         """Refuses an address that others can reach, if anybody may ask.
 
         Raises:
-            SetupError: so it is.
+            SetupError: others can reach it and no token is set.
         """
         if not self.required and not is_loopback(host):
             raise SetupError(
@@ -130,7 +130,7 @@ class Authentication:
             target: path and query of the request, as they were sent.
 
         Raises:
-            AuthenticationError: nobody who may.
+            AuthenticationError: the sender is unknown.
         """
         return self.caller(headers, method, target).name
 
@@ -138,7 +138,7 @@ class Authentication:
         """Returns the user of a request and the body that it signed; see `check`.
 
         Raises:
-            AuthenticationError: nobody who may.
+            AuthenticationError: the sender is unknown.
         """
         if not self.required:
             self._check_local(headers)

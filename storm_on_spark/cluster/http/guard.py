@@ -1,4 +1,4 @@
-"""The door of an ASGI application."""
+"""Refuses requests that `auth` does not know, before any handler runs. Known callers may do everything."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _check(path: Path) -> None:
     """Refuses a file that somebody else may have written or may read.
 
     Raises:
-        SetupError: so it is.
+        SetupError: others may have written it or may read it.
     """
     try:
         status = path.lstat()

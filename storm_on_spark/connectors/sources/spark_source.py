@@ -205,7 +205,7 @@ class SparkSourceSpout(NativeSpout):
         yield from self._rows.again
 
     def _most_delay(self) -> float:
-        """Seconds; what is due later than that was noted before the clock was set back."""
+        """The longest delay in seconds. A later due time shows that the clock was set back."""
         return self._retry.max_delay_ms / 1000
 
     def _values(self, kept: _Kept) -> Sequence[Any] | None:

@@ -1,4 +1,4 @@
-"""All tasks of a topology: the share of this process and those of others, which do as they are told.
+"""Executes one round in all live processes, stage by stage. The first process leads.
 
 A round goes stage by stage. Each process executes what waits for its tasks there, all at the same time, and what they
 emit is dealt out again for the stages that follow. So a round is over in all processes, or in none, and a barrier

@@ -139,7 +139,7 @@ class Wiring:
 
     @cached_property
     def turn_periods(self) -> dict[int, int]:
-        """How often each task that takes part in micro-batches without tuples does, in ms."""
+        """The period of each task with `turn_secs`, in ms."""
         periods: dict[int, int] = {}
         for component in self.plan.components.values():
             if component.turn_secs is not None:

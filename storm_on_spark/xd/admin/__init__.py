@@ -1,1 +1,1 @@
-"""The admin of streams by description: what it is asked for, and what it answers."""
+"""The admin of streams by description: it takes requests, places modules on containers, and answers."""

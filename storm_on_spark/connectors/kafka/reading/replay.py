@@ -18,9 +18,9 @@ _SILENT_MS: Final = 10_000
 
 
 class Replay:
-    """Reads the records again whose tuples are due again.
+    """Fetches failed records when their retry is due.
 
-    A client of its own does: the one that reads new records stays where it is.
+    It uses a second client, so the reader of new records stays where it is.
 
     Args:
         clients: of the task.
