@@ -87,18 +87,18 @@ class BatchRules:
 
     Example:
         >>> rules = BatchRules([(3,)], BatchSize(1000, 5.0), 0.0, None, (), active=True, clock_runs=True)
-        >>> at = Moment(0.0, clock_ms=500)
-        >>> rules.step(Started(Offset(), carried=-1), at), rules.step(Polled(Offset()), at)
+        >>> at = events.Moment(0.0, clock_ms=500)
+        >>> rules.step(events.Started(Offset(), carried=-1), at), rules.step(events.Polled(Offset()), at)
         ([], [TellOutcomes()])
-        >>> rules.step(Committed(), at)
+        >>> rules.step(events.Committed(), at)
         [DropCarried(batch=-1), Tell(message=Want(share=1000), task=None)]
-        >>> rules.step(Looked(), at)
+        >>> rules.step(events.Looked(), at)
         [WaitForNews(secs=0.2)]
-        >>> rules.step(LogRead(3, Mark(120), cuts=((Mark(120), 7),)), at)
+        >>> rules.step(events.LogRead(3, Mark(120), cuts=((Mark(120), 7),)), at)
         []
-        >>> rules.step(Looked(), at), rules.step(Idle(3, active=True), at)
+        >>> rules.step(events.Looked(), at), rules.step(Idle(3, active=True), at)
         ([WaitForNews(secs=0.005)], [])
-        >>> [plan] = rules.step(Looked(), at)
+        >>> [plan] = rules.step(events.Looked(), at)
         >>> plan.end.logs, plan.end.clock
         ({3: 120}, 500)
     """
