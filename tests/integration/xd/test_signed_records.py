@@ -114,12 +114,12 @@ def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: ZooKeep
     deployment = f"{nodes.STREAM_DEPLOYMENTS}/a"
     order = nodes.Order(action="deploy", stream="a")
     with Mirror(Tree(session), on_change=changed.set) as mirror:
-        supervisor = Leader(mirror, Tree(session))
+        leader = Leader(mirror, Tree(session))
 
         def until_taken() -> None:
             for _ in range(100):
                 changed.clear()
-                supervisor.round(fence, session.session_id)
+                leader.round(fence, session.session_id)
                 if not mirror.children(nodes.REQUESTED) or session.client.exists(path) is None:
                     break
                 changed.wait(0.3)

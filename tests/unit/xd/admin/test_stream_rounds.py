@@ -19,11 +19,11 @@ def allocated(tree: MemoryTree) -> set[str]:
     return {name for each in there for name in tree.children(f"{nodes.ALLOCATED}/{each}")}
 
 
-def rounds(tree: MemoryTree, supervisor: Leader) -> None:
+def rounds(tree: MemoryTree, leader: Leader) -> None:
     """Has the leader go on until nothing changes; containers take their modules."""
     while True:
         before = dict(tree.nodes)
-        supervisor.round(cast(Any, None), 1)
+        leader.round(cast(Any, None), 1)
         for container in tree.children(nodes.CONTAINERS):
             for name in tree.children(f"{nodes.ALLOCATED}/{container}"):
                 path = f"{nodes.ALLOCATED}/{container}/{name}/status"
@@ -40,7 +40,7 @@ def state(tree: MemoryTree, kind: Kind) -> str | None:
 
 def test_a_stream_and_a_job_of_one_name_know_nothing_of_each_other() -> None:
     tree = MemoryTree()
-    supervisor = Leader(cast(Any, tree), cast(Any, tree))
+    leader = Leader(cast(Any, tree), cast(Any, tree))
     for container in ("c1", "c2"):
         tree.put(f"{nodes.CONTAINERS}/{container}", ContainerNode(host="h", ip="1", pid=1))
         tree.put(f"{nodes.ALLOCATED}/{container}")
@@ -53,7 +53,7 @@ def test_a_stream_and_a_job_of_one_name_know_nothing_of_each_other() -> None:
         order = Order(action=action, stream="same", kind=kind)
         tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}{number:010}", order)
         number += 1
-        rounds(tree, supervisor)
+        rounds(tree, leader)
 
     stream, job = {"same.source.time.1", "same.sink.log.1"}, {"same.job.timestampfile.1"}
     order("deploy", "stream")
@@ -69,11 +69,11 @@ def test_a_stream_and_a_job_of_one_name_know_nothing_of_each_other() -> None:
         for path in [path for path in tree.nodes if path.startswith(f"{nodes.ALLOCATED}/{container}/")]:
             if path.endswith("/status"):
                 del tree.nodes[path]
-    rounds(tree, supervisor)
+    rounds(tree, leader)
     assert (state(tree, "stream"), state(tree, "job")) == ("incomplete", "incomplete")
     tree.put(f"{nodes.CONTAINERS}/c3", ContainerNode(host="h", ip="1", pid=1))
     tree.put(f"{nodes.ALLOCATED}/c3")
-    rounds(tree, supervisor)
+    rounds(tree, leader)
     assert (allocated(tree), state(tree, "stream"), state(tree, "job")) == (stream | job, "deployed", "deployed")
     order("undeploy", "stream")
     order("undeploy", "job")
@@ -90,7 +90,7 @@ def test_a_deployment_that_makes_no_sense_holds_up_no_other(
     definition: str, properties: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     tree = MemoryTree()
-    supervisor = Leader(cast(Any, tree), cast(Any, tree))
+    leader = Leader(cast(Any, tree), cast(Any, tree))
     tree.put(f"{nodes.CONTAINERS}/c1", ContainerNode(host="h", ip="1", pid=1))
     tree.put(f"{nodes.ALLOCATED}/c1")
     # As another release, or somebody's hand, may have written it.
@@ -99,7 +99,7 @@ def test_a_deployment_that_makes_no_sense_holds_up_no_other(
     tree.put(f"{nodes.STREAM_DEPLOYMENTS}/bad/modules")
     tree.put(f"{nodes.STREAMS}/same", Definition(definition="time | log"))
     tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}0000000000", Order(action="deploy", stream="same"))
-    rounds(tree, supervisor)
+    rounds(tree, leader)
     assert state(tree, "stream") == "deployed"
     [warning] = [record for record in caplog.records if record.levelname == "WARNING"]
     assert "The deployment of stream bad is left alone" in warning.getMessage()
@@ -124,7 +124,7 @@ def test_an_order_that_makes_no_sense_holds_up_no_other(
     name: str, value: bytes, with_child: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     tree = MemoryTree()
-    supervisor = Leader(cast(Any, tree), cast(Any, tree))
+    leader = Leader(cast(Any, tree), cast(Any, tree))
     tree.put(f"{nodes.CONTAINERS}/c1", ContainerNode(host="h", ip="1", pid=1))
     tree.put(f"{nodes.ALLOCATED}/c1")
     for stream, text in (("same", "time | log"), ("other", "time | log"), ("broken", "time |")):
@@ -134,10 +134,10 @@ def test_an_order_that_makes_no_sense_holds_up_no_other(
         # It can't be removed, so it is left alone.
         tree.put(f"{nodes.REQUESTED}/{name}/child")
     tree.put(f"{nodes.REQUESTED}/{nodes.REQUEST}0000000001", Order(action="deploy", stream="same"))
-    rounds(tree, supervisor)
+    rounds(tree, leader)
     assert state(tree, "stream") == "deployed"
     assert (f"{nodes.REQUESTED}/{name}" in tree.nodes) == with_child
-    warnings = [record.getMessage() for record in caplog.records if record.name.endswith("supervisor")]
+    warnings = [record.getMessage() for record in caplog.records if record.name.endswith("admin.leader")]
     [warning] = [each for each in warnings if "is not carried out" in each]
     assert name in warning
 

@@ -40,7 +40,7 @@ class Cluster:
 
     def _lead(self) -> None:
         """Another admin leads: it knows nothing but the tree."""
-        self.supervisor = Leader(cast(Any, self.tree), cast(Any, self.tree))
+        self.leader = Leader(cast(Any, self.tree), cast(Any, self.tree))
 
     next_leader = _lead
 
@@ -65,7 +65,7 @@ class Cluster:
         """Has the leader go on until nothing changes; containers take their modules."""
         while True:
             before = dict(self.tree.nodes)
-            self.supervisor.round(cast(Any, None), 1)
+            self.leader.round(cast(Any, None), 1)
             for container in self.tree.children(nodes.CONTAINERS):
                 for name in self.tree.children(f"{nodes.ALLOCATED}/{container}"):
                     path = f"{nodes.ALLOCATED}/{container}/{name}"
