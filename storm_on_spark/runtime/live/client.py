@@ -88,7 +88,7 @@ class LiveClient:
         return answer if isinstance(answer, Offset) else None
 
     def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
-        """Returns what happened between two offsets, if the live process went on from the state with this token."""
+        """Returns what happened between two offsets, if the live process continued from the state with this token."""
         answer = None if token is None else self._ask(Fetch(token, start, end))
         return answer if isinstance(answer, Cut) else None
 

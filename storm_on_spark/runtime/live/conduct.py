@@ -34,7 +34,7 @@ class Client(Protocol):
     """What a worker asks of the live process; see `LiveClient`."""
 
     def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
-        """Returns what happened between two offsets, if the process went on from the state with this token."""
+        """Returns what happened between two offsets, if the process continued from the state with this token."""
 
     def listens(self) -> bool:
         """Returns whether there is a live process."""

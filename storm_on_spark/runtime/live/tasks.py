@@ -335,7 +335,7 @@ class LiveTasks:
             end: where it ends.
 
         Returns:
-            None if the tasks went on from another state, or have no cut of that micro-batch.
+            None if the tasks continued from another state, or have no cut of that micro-batch.
 
         Raises:
             GivenUpError: a state can't be saved.

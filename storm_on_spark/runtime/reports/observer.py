@@ -65,7 +65,7 @@ class Observer:
         """Returns the line that is printed once, at the start, or None."""
         if self._resumed is None:
             return None
-        return f"went on from {self._checkpoint}, micro-batch {self._resumed + 1}"
+        return f"continued from {self._checkpoint}, micro-batch {self._resumed + 1}"
 
     def ends(self, info: TopologyInfo) -> str | None:
         """Returns the line that is printed once, at the end, or None."""

@@ -127,13 +127,13 @@ def test_a_job_says_what_it_is_doing_and_where_it_went_on(tmp_path: Path) -> Non
     said = first.stderr.splitlines()
     assert said[:2] == ["Starting Spark ...", "Starting word-count ..."]
     assert any(re.search(r"  first micro-batch runs, \d+ s(: `\w+` has executed |$)", line) for line in said)
-    assert "went on from" not in first.stderr
+    assert "continued from" not in first.stderr
     assert "word-count: COMPLETED" in said[-1]
     assert "be\t200" in first.stdout.splitlines()
     assert "Starting" not in first.stdout
 
     again = run().stderr
-    assert f"went on from {checkpoint}, micro-batch " in again
+    assert f"continued from {checkpoint}, micro-batch " in again
     assert "finished before: nothing to do" in again
 
     assert run("--quiet").stderr == ""

@@ -107,7 +107,7 @@ def test_where_it_goes_on_and_that_it_was_finished_before() -> None:
     assert Observer(30).begins() is None
     assert Observer(30).ends(done) is None
     again = seen(Observer(30, 11, "state"), (0.0, info()))
-    assert again.begins() == "went on from state, micro-batch 12"
+    assert again.begins() == "continued from state, micro-batch 12"
     assert again.ends(done) == "finished before: nothing to do"
     worked = seen(Observer(30, 11, "state"), (0.0, info()), (1.0, info(acked=1, executed=1)))
     assert worked.ends(info(acked=1, executed=1, status="COMPLETED")) is None
