@@ -1,4 +1,4 @@
-"""Storm's programming model: the classes from which users write a topology. Needs only the standard library."""
+"""Storm's programming model: the classes that users build a topology from. Needs only the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Components that execute a class of another API: which class that is, for people and for the compiler."""
+"""Components that wrap a class of another API, and how people and the compiler find that class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Adapted:
-    """The class that a component executes in its place; the component's attribute `adapted` has it.
+    """The class that a component wraps and executes; the component's attribute `adapted` holds it.
 
     Example:
         >>> from types import SimpleNamespace
@@ -19,15 +19,15 @@ class Adapted:
     component_class: type
     """The user's class."""
     bases: frozenset[type] = frozenset()
-    """Its base classes that belong to the other API: no method of theirs keeps anything between two tuples."""
+    """Its base classes that belong to the other API. Their methods keep nothing between two tuples."""
     attributes: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    """Attributes that its instances have from these bases -> methods of the value that keep nothing; None for an
+    """Attributes that its instances inherit from these bases -> methods of the value that keep nothing; None for an
     immutable value."""
     state: str = ""
-    """What the other API keeps for the class between two tuples; empty for nothing."""
+    """What the other API keeps for the class between two tuples, in words; empty if it keeps nothing."""
 
 
 def component_class(component: object) -> type:
-    """Returns the class that the user wrote: the component's own, or the one that it adapts."""
+    """Returns the class that the user wrote: the component's own, or the class that it wraps."""
     adapted = getattr(component, "adapted", None)
     return adapted.component_class if isinstance(adapted, Adapted) else type(component)

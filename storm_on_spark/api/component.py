@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BaseComponent(ABC):  # noqa: B024  # its subclasses have the abstract methods
-    """What spouts and bolts have in common."""
+    """The common base of spouts and bolts."""
 
     # Not abstract: a component that emits nothing has nothing to declare.
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:  # noqa: B027
@@ -34,30 +34,30 @@ class BaseComponent(ABC):  # noqa: B024  # its subclasses have the abstract meth
         """
 
     def get_component_configuration(self) -> Mapping[str, Any] | None:
-        """Returns configuration of this component alone, e.g. its tick frequency; `None` for nothing special.
+        """Returns configuration for this component only, e.g. its tick frequency; `None` for nothing special.
 
-        What the topology sets for the component (`set_bolt(...).add_configuration(...)`) wins over it.
+        Values that the topology sets for the component (`set_bolt(...).add_configuration(...)`) override it.
         """
         return None
 
 
 class _Spout(BaseComponent):
-    """What all spouts have in common."""
+    """The common base of all spouts."""
 
     def activate(self) -> None:
-        """Called when the topology is activated: `next_tuple` is called from now on."""
+        """Called when the topology is activated; from then on `next_tuple` is called."""
 
     def deactivate(self) -> None:
-        """Called when the topology is deactivated: `next_tuple` is not called until `activate`."""
+        """Called when the topology is deactivated; `next_tuple` is not called again until `activate`."""
 
     def close(self) -> None:
-        """The spout stops. Not called if its process is killed."""
+        """Called when the spout stops, but not if its process is killed."""
 
     def exhausted(self) -> bool:
         """Returns whether the spout will emit nothing new.
 
-        A finite spout returns `True` at its end. A run whose spouts are all exhausted ends once nothing is
-        pending; a tuple that fails until then still gets `fail`, and the spout may emit it again.
+        A finite spout returns `True` at its end. When all spouts are exhausted, the run ends once nothing is pending.
+        Until then `fail` is still called for tuples that fail, and the spout may emit them again.
         """
         return False
 
@@ -65,8 +65,8 @@ class _Spout(BaseComponent):
 class BaseRichSpout(_Spout):
     """A source of tuples.
 
-    All methods are called by one thread. Attributes that can be pickled are saved with the position in the
-    stream and restored after a crash, once `open` has run.
+    One thread calls all methods. Attributes that can be pickled are saved with the position in the
+    stream. After a crash they are restored once `open` has run.
 
     Example:
         >>> from storm_on_spark.api import Fields
@@ -87,26 +87,26 @@ class BaseRichSpout(_Spout):
 
         Args:
             conf: the topology's configuration merged with the component's.
-            context: who and where this task is.
-            collector: to emit through; keep it.
+            context: the identity and place of this task.
+            collector: emits tuples; keep it.
         """
 
     @abstractmethod
     def next_tuple(self) -> None:
-        """Emits the next tuple or a few, if there are any, through the collector. Must not block."""
+        """Emits the next tuple, or a few, through the collector if there are any. Must not block."""
 
     def ack(self, message_id: Any) -> None:
-        """The tree of the tuple that was emitted with `message_id` is complete."""
+        """Called when the tree of the tuple emitted with `message_id` is complete."""
 
     def fail(self, message_id: Any) -> None:
-        """The tree of the tuple that was emitted with `message_id` failed or timed out."""
+        """Called when the tree of the tuple emitted with `message_id` failed or timed out."""
 
 
 class BatchSpout(_Spout):
     """A columnar source: it emits Arrow record batches, and its messages are acked and failed in batches.
 
-    Each row is a tuple with a message id of its own, tracked and timed out as any other. Otherwise as
-    `BaseRichSpout`: all methods are called by one thread, and attributes that can be pickled are saved and restored.
+    Each row is a tuple with its own message id, which is tracked and times out like any other. As in a
+    `BaseRichSpout`, one thread calls all methods, and attributes that can be pickled are saved and restored.
 
     Example:
         >>> from storm_on_spark.api import Fields
@@ -129,124 +129,124 @@ class BatchSpout(_Spout):
 
         Args:
             conf: the topology's configuration merged with the component's.
-            context: who and where this task is.
-            collector: to emit through; keep it.
+            context: the identity and place of this task.
+            collector: emits tuples; keep it.
         """
 
     @abstractmethod
     def next_batch(self) -> None:
-        """Emits the next batch or a few, if there are any, through the collector. Must not block.
+        """Emits the next batch, or a few, through the collector if there are any. Must not block.
 
         A few thousand rows per call are enough for full speed. One call may exceed the configured size of a
         micro-batch by the rows that it emits.
         """
 
     def ack_batch(self, message_ids: pyarrow.Array) -> None:
-        """The trees of the tuples that were emitted with these ids are complete.
+        """Called when the trees of the tuples emitted with these ids are complete.
 
         Args:
-            message_ids: in the order in which they were emitted, of the type that they were emitted with.
+            message_ids: in the order and with the type in which they were emitted.
         """
 
     def fail_batch(self, message_ids: pyarrow.Array) -> None:
-        """The trees of the tuples that were emitted with these ids failed or timed out; otherwise as `ack_batch`."""
+        """Called when the trees of the tuples emitted with these ids failed or timed out; see `ack_batch`."""
 
 
 class NativeSpout(_Spout):
-    """A spout whose rows Spark reads itself, by a streaming source of its own; no process of ours stands between.
+    """A spout whose rows Spark reads directly, with one of its streaming sources.
 
-    Each row becomes a tuple where Spark reads it, with a message of its own. A message that is acked in the micro-batch
-    that read its row is done. Of the others the spout is told, row by row, in a process beside the driver: it keeps
-    them, hears what becomes of them, and emits again there what has failed. Attributes that can be pickled are saved
-    there and restored after a crash, as those of a `BaseRichSpout`.
+    Each row becomes a tuple where Spark reads it, with its own message. A message that is acked in the micro-batch
+    that read its row is done. The spout receives the rows of all other messages in a process beside the driver: it
+    keeps these rows, learns whether they are acked or fail, and emits failed ones again. Attributes that can be pickled
+    are saved there and restored after a crash, like those of a `BaseRichSpout`.
 
-    `storm_on_spark.connectors` has such spouts; they stand on `storm_on_spark.connectors.native.SparkSourceSpout`.
+    `storm_on_spark.connectors` has such spouts, based on `storm_on_spark.connectors.native.SparkSourceSpout`.
     """
 
     tracked: bool = True
-    """Whether rows have messages. Without them nothing is kept, and what fails is lost."""
+    """Whether rows have messages. Without them nothing is kept, and rows that fail are lost."""
 
     advice: ClassVar[Mapping[str, str]] = {}
-    """By error condition of Spark or of the source, such as `PATH_NOT_FOUND`: what to do when it has ended the
-    topology, in a clause that follows the error's own words."""
+    """Error condition of Spark or of the source, such as `PATH_NOT_FOUND` -> what to do when it has ended the
+    topology, as a clause that follows the error's own text."""
 
     @abstractmethod
     def read(self, spark: SparkSession) -> DataFrame:
-        """Returns the streaming DataFrame that has the rows. Called in the driver each time the topology starts."""
+        """Returns the streaming DataFrame with the rows. Called in the driver each time the topology starts."""
 
     def columns(self, rows: pyarrow.RecordBatch) -> pyarrow.RecordBatch | None:
-        """Returns the tuples of the default stream for all rows, in their order; None to be asked for each row."""
+        """Returns the default stream's tuples for all rows, in order; None calls `tuple_of` for each row instead."""
         return None
 
     def tuple_of(self, row: Mapping[str, Any]) -> Sequence[Any] | None:
-        """Returns a row's tuple: its values, or None for no tuple.
+        """Returns the values of a row's tuple, or None for no tuple.
 
-        Values with an attribute `stream` go to the stream with that name. An exception fails the row's message.
+        Values with an attribute `stream` go to the stream of that name. An exception fails the row's message.
         """
         raise NotImplementedError(f"{type(self).__qualname__} has neither columns nor tuple_of")
 
     def position(self, rows: pyarrow.RecordBatch) -> Any:
-        """Returns what `passed` is to be told of rows once they are read for good; None for nothing.
+        """Returns a value to pass to `passed` once the rows are committed; None for nothing.
 
-        Called where Spark reads the rows. The value must be one that can be pickled.
+        Called where Spark reads the rows. The value must be picklable.
         """
         return None
 
     def passed(self, position: Any) -> None:
-        """A micro-batch is committed that has read rows with this `position`. `keep` is called for those left of it."""
+        """Called when a micro-batch with rows of this `position` is committed; `keep` gets those still pending."""
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
-        """Called in the process that keeps rows; as for `BaseRichSpout`."""
+        """Called in the process that keeps rows; arguments as for `BaseRichSpout`."""
 
     @abstractmethod
     def keep(self, roots: Sequence[int], rows: pyarrow.RecordBatch) -> None:
-        """Takes rows whose messages were not acked in the micro-batch that read them, each with a number."""
+        """Takes over rows whose messages were not acked in the micro-batch that read them, each with a number."""
 
     @abstractmethod
     def kept(self) -> Collection[int]:
-        """Returns the numbers of rows that neither `row_acked` nor `row_failed` was called for."""
+        """Returns the numbers of rows for which neither `row_acked` nor `row_failed` was called."""
 
     def waiting(self) -> int:
-        """Returns how many rows have failed, and wait for `next_tuple` to emit them again."""
+        """Returns how many failed rows wait for `next_tuple` to emit them again."""
         return 0
 
     @abstractmethod
     def row_acked(self, root: int) -> None:
-        """The message of a row that is kept is complete."""
+        """Called when the message of a kept row is complete."""
 
     @abstractmethod
     def row_failed(self, root: int, reason: str) -> None:
-        """The message of a row that is kept has failed; the spout may emit it again."""
+        """Called when the message of a kept row has failed; the spout may emit it again."""
 
     @abstractmethod
     def next_tuple(self) -> None:
-        """Emits again what is due, through the collector."""
+        """Emits failed rows that are due again, through the collector."""
 
     @abstractmethod
     def ack(self, message_id: Any) -> None:
-        """The tree of a tuple that `next_tuple` emitted is complete."""
+        """Called when the tree of a tuple that `next_tuple` emitted is complete."""
 
     @abstractmethod
     def fail(self, message_id: Any) -> None:
-        """The tree of a tuple that `next_tuple` emitted failed or timed out."""
+        """Called when the tree of a tuple that `next_tuple` emitted failed or timed out."""
 
 
 class _Bolt(BaseComponent):
-    """What all bolts have in common."""
+    """The common base of all bolts."""
 
     stateless: ClassVar[bool | None] = None
     """`True` promises that the bolt's work on a tuple depends on that tuple alone: it may run anywhere, and no
-    state is saved. `False` says that the bolt has state. With `None` the compiler finds out."""
+    state is saved. `False` declares that the bolt has state. With `None` the compiler decides."""
 
     def cleanup(self) -> None:
-        """The bolt stops. Not called if its process is killed."""
+        """Called when the bolt stops, but not if its process is killed."""
 
 
 class BaseRichBolt(_Bolt):
-    """A bolt that acks and anchors by itself.
+    """A bolt that acks and anchors explicitly.
 
-    Attributes that can be pickled are the bolt's state: they are saved after every micro-batch in which they
-    changed and restored after a crash, once `prepare` has run.
+    Attributes that can be pickled are the bolt's state. They are saved after every micro-batch in which they
+    changed. After a crash they are restored once `prepare` has run.
 
     Example:
         >>> from storm_on_spark.api import Fields
@@ -262,27 +262,27 @@ class BaseRichBolt(_Bolt):
 
     turn_secs: ClassVar[int | None] = None
     """Whole seconds after which every task takes part in a micro-batch even without tuples: `finish_micro_batch` is
-    called. For a bolt that waits for something else than tuples; None for one that does not. Unlike a tick it brings
-    no tuple, and leaves `topology.tick.tuple.freq.secs` to the user."""
+    called. For bolts that wait for something other than tuples; otherwise None. Unlike a tick it brings no tuple, and
+    it leaves `topology.tick.tuple.freq.secs` to the user."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Called in every task before the first tuple, and again wherever the task moves to.
 
         Args:
             conf: the topology's configuration merged with the component's.
-            context: who and where this task is.
-            collector: to emit, ack and fail through; keep it.
+            context: the identity and place of this task.
+            collector: emits, acks and fails; keep it.
         """
 
     @abstractmethod
     def execute(self, tup: Tuple) -> None:
-        """Processes one tuple, which must be acked or failed at some time."""
+        """Processes one tuple, which must eventually be acked or failed."""
 
     def finish_micro_batch(self) -> None:
         """Called after the last tuple that the task gets in a micro-batch; it may emit, ack and fail.
 
-        For a bolt that passes tuples on to something else and must hear of what became of them. Not one of Storm's
-        methods. An exception ends the topology.
+        For bolts that pass tuples on to another system and must learn what became of them. Storm has no such method. An
+        exception ends the topology.
         """
 
 
@@ -306,15 +306,15 @@ class BaseBasicBolt(_Bolt):
 
         Args:
             conf: the topology's configuration merged with the component's.
-            context: who and where this task is.
+            context: the identity and place of this task.
         """
 
     @abstractmethod
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
-        """Processes one tuple and emits what follows from it.
+        """Processes one tuple and emits the results.
 
         Raises:
-            FailedException: fails the tuple, and the bolt goes on.
+            FailedException: fails the tuple; the bolt continues.
         """
 
 
@@ -338,26 +338,26 @@ class BatchBolt(_Bolt):
 
         Args:
             conf: the topology's configuration merged with the component's.
-            context: who and where this task is.
-            collector: the one that `execute_batch` gets.
+            context: the identity and place of this task.
+            collector: the same that `execute_batch` gets.
         """
 
     @abstractmethod
     def execute_batch(self, batch: pyarrow.RecordBatch, collector: BatchOutputCollector) -> None:
-        """Processes a batch of tuples of one stream and emits what follows from it.
+        """Processes a batch of tuples of one stream and emits the results.
 
         Args:
             batch: one row per tuple, one column per field of the stream.
-            collector: to emit through. The whole batch is acked when the method returns, except for rows
+            collector: emits tuples. The whole batch is acked when the method returns, except for rows
                 that failed.
 
         Raises:
-            FailedException: fails all rows of the batch, and the bolt goes on.
+            FailedException: fails all rows of the batch; the bolt continues.
         """
 
 
 class BaseTickTupleAwareRichBolt(BaseRichBolt):
-    """A rich bolt that gets tick tuples and all others in different methods.
+    """A rich bolt that gets tick tuples and all other tuples in separate methods.
 
     Set `topology.tick.tuple.freq.secs` in `get_component_configuration` to receive ticks.
     """
@@ -374,7 +374,7 @@ class BaseTickTupleAwareRichBolt(BaseRichBolt):
 
     @abstractmethod
     def process(self, tup: Tuple) -> None:
-        """Processes one tuple that is not a tick; it must be acked or failed at some time."""
+        """Processes one tuple that is not a tick; it must eventually be acked or failed."""
 
 
 IRichSpout = BaseRichSpout
@@ -387,12 +387,12 @@ IBasicBolt = BaseBasicBolt
 
 @runtime_checkable
 class CommitsOutside(Protocol):
-    """A spout that keeps its position outside the checkpoint, too, where a start without a checkpoint finds it."""
+    """A spout that also keeps its position outside the checkpoint, so that a start without a checkpoint finds it."""
 
     def committed_outside(self) -> str:
-        """Returns what such a start would go on from, in words; empty if it begins with all of the input.
+        """Returns where such a start would continue from, in words; empty if it would begin with all of the input.
 
-        It is asked in the driver, before Spark starts.
+        Called in the driver, before Spark starts.
         """
 
 
@@ -401,4 +401,4 @@ class ReplacesRows(Protocol):
     """A bolt that replaces what it wrote before, by key."""
 
     def replaced_rows(self) -> str:
-        """Returns which rows the bolt replaces, in words; empty where it only adds."""
+        """Returns which rows the bolt replaces, in words; empty if it only adds rows."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class CustomStreamGrouping(ABC):
     """The base class of groupings that users write; pass an instance to `custom_grouping`.
 
-    One copy lives in every task that emits the stream. It must be picklable.
+    Every task that emits the stream has its own copy. The grouping must be picklable.
 
     Example:
         >>> from storm_on_spark.api import GlobalStreamId
@@ -44,9 +44,9 @@ class CustomStreamGrouping(ABC):
         """Called once, before the first tuple.
 
         Args:
-            context: of the emitting task.
-            stream: the stream that is grouped.
-            target_tasks: the tasks of the receiving bolt, ascending.
+            context: the context of the emitting task.
+            stream: the stream to group.
+            target_tasks: the tasks of the receiving bolt, in ascending order.
         """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class CustomStreamGrouping(ABC):
 
 @dataclass(frozen=True)
 class CustomGrouping(Grouping):
-    """User code chooses the tasks."""
+    """A grouping in which user code chooses the tasks."""
 
     grouping: CustomStreamGrouping
 

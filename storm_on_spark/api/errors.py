@@ -14,7 +14,7 @@ Exception
 │   ├── NotAliveError               (RuntimeError)  no topology of that name runs
 │   ├── AlreadyAliveError           (RuntimeError)  a topology of that name runs already
 │   └── TopologyFailedError         (RuntimeError)  a running topology ended with an error
-└── FailedException                 raised *by* user code: fail this tuple, go on
+└── FailedException                 raised *by* user code: fail this tuple and continue
     └── ReportedFailedException     ... and show the error in the topology's status
 ```
 
@@ -32,7 +32,7 @@ class StormError(Exception):
     """Root of all errors that Storm on Spark raises."""
 
     input: str = ""
-    """What the component had in hand, as a short text without secrets; empty where that is not known."""
+    """The component's input at the time, as a short text without secrets; empty if unknown."""
 
     def __str__(self) -> str:
         # Not inherited: KeyError, a base of UnknownFieldError, would show the repr of the message.
@@ -43,9 +43,9 @@ class InvalidTopologyError(StormError, ValueError):
     """The topology is not valid.
 
     Args:
-        message: what was given, what is allowed and where.
-        component: the component at fault, where there is one.
-        stream: the stream at fault, where there is one.
+        message: what was given, what is allowed, and where.
+        component: the component at fault, if there is one.
+        stream: the stream at fault, if there is one.
 
     Example:
         >>> raise InvalidTopologyError('bolt "count" has no inputs', component="count")
@@ -65,7 +65,7 @@ class ConfigError(StormError, ValueError):
 
     Args:
         message: every problem found, one per line.
-        key: the first key at fault, where there is one.
+        key: the first key at fault, if there is one.
     """
 
     def __init__(self, message: str, *, key: str | None = None) -> None:
@@ -82,16 +82,16 @@ class UnknownFieldError(TupleError, KeyError):
 
 
 class ComponentError(StormError, RuntimeError):
-    """User code of a spout, bolt, grouping or hook raised.
+    """User code of a spout, bolt, grouping or hook raised an exception.
 
     Args:
         component: id of the component.
-        task: the task in which it happened; `None` before there are tasks.
+        task: the task in which it happened; `None` if there are no tasks yet.
         phase: what was called: `"prepare"`, `"open"`, `"execute"`, `"next_tuple"`, `"ack"`, `"fail"`,
             `"grouping"`, `"cleanup"`, ...
         message: one sentence, usually type and text of the cause.
         cause_text: the whole traceback of the cause, for the log.
-        own_trace: the user's own frames of it; see `storm_on_spark.api.text.traces`.
+        own_trace: its frames in user code; see `storm_on_spark.api.text.traces`.
 
     Example:
         >>> print(ComponentError("count", 4, "execute", "KeyError: 'wrod'", ""))
@@ -120,7 +120,7 @@ class ComponentError(StormError, RuntimeError):
             task: the task in which it happened.
             phase: what was called.
             cause: the exception.
-            traced: whether to include its traceback. To format one takes longer than to execute most tuples.
+            traced: whether to include its traceback. Formatting one takes longer than executing most tuples.
         """
         traces = (whole_trace(cause), own_trace(cause)) if traced else ("", "")
         hint = f" ({_NO_TERMINAL})" if type(cause).__name__ == "BdbQuit" else ""
@@ -132,23 +132,23 @@ class ComponentError(StormError, RuntimeError):
 
 
 class CheckpointError(StormError, RuntimeError):
-    """The checkpoint can't be used: damaged, of another version, or of another topology."""
+    """The checkpoint can't be used: it is damaged, or belongs to another version or another topology."""
 
 
 class SetupError(StormError, RuntimeError):
-    """The machine lacks a requirement, such as Java; the message names it and says how to get it."""
+    """The machine lacks a requirement, such as Java. The message names it and says how to get it."""
 
 
 class UnusableError(StormError, RuntimeError):
-    """A component can do nothing at all, whatever it is given: the topology fails also without `topology.fail.fast`."""
+    """A component can't process any input: the topology fails even without `topology.fail.fast`."""
 
 
 class NotAliveError(StormError, RuntimeError):
-    """No topology of that name is running."""
+    """No topology with that name is running."""
 
 
 class AlreadyAliveError(StormError, RuntimeError):
-    """A topology of that name is already running."""
+    """A topology with that name is already running."""
 
 
 NotAliveException = NotAliveError
@@ -165,8 +165,8 @@ class TopologyFailedError(StormError, RuntimeError):
     Args:
         topology: its name.
         reason: why, in one sentence.
-        own_trace: the user's own frames of the cause; see `storm_on_spark.api.text.traces`. Python shows them below the
-            error (from 3.11 on, as its note).
+        own_trace: the frames of the cause in user code; see `storm_on_spark.api.text.traces`. Python shows them below
+            the error (from 3.11 on, as its note).
         cause_text: the whole traceback of the cause, for the log.
         given: the `input` of the component that failed.
 
@@ -193,8 +193,8 @@ class TopologyFailedError(StormError, RuntimeError):
 
 
 class FailedException(Exception):  # noqa: N818  # Storm's name  # Storm's name
-    """Raised by a `BaseBasicBolt` (or a `BatchBolt`) to fail its input and go on."""
+    """Raised by a `BaseBasicBolt` or `BatchBolt` to fail its input and continue."""
 
 
 class ReportedFailedException(FailedException):
-    """Like `FailedException`, and the error is reported: it shows in the topology's status."""
+    """Like `FailedException`, but the error is also reported: the topology's status shows it."""

@@ -1,4 +1,4 @@
-"""Types whose objects can't be changed in place. Of the types themselves: a subclass may have attributes."""
+"""Types whose objects can't be changed in place. This holds for the exact types: a subclass may have attributes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ IMMUTABLE_VALUES: Final[frozenset[type]] = frozenset(
         *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone),
     }
 )
-"""Types of values, as tuples carry them."""
+"""Types of values that tuples carry."""
 
 # A logger is mutable, but tuples don't depend on what it holds.
 IMMUTABLE_OBJECTS: Final = IMMUTABLE_VALUES | {range, type(...), re.Pattern, logging.Logger}
-"""These, and types of objects that code refers to and in which it can't keep state."""
+"""The types above, and types of objects that code refers to but can't keep state in."""

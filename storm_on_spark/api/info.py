@@ -1,7 +1,7 @@
 """The state, counters and errors of a running topology: the one model of a run.
 
-What REST, Thrift, the command line and notebooks show of a run are views of it: each selects fields, and may rename
-them. A driver's heartbeat is `TopologyInfo.to_dict()`, and a Nimbus reads it back into the same classes.
+REST, Thrift, the command line and notebooks show views of it: each selects fields and may rename them. A driver's
+heartbeat is `TopologyInfo.to_dict()`, and a Nimbus reads it back into the same classes.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.traces import location
 
 COUNTERS: Final = ("executed", "emitted", "transferred", "acked", "failed")
-"""Names of a component's counters, in the order of tables."""
+"""Names of a component's counters, in the order in which tables show them."""
 
 TopologyStatus = Literal["ACTIVE", "INACTIVE", "KILLED", "COMPLETED", "FAILED"]
-"""`COMPLETED`: every spout is exhausted and nothing is pending."""
+"""`COMPLETED` means that every spout is exhausted and nothing is pending."""
 
 
 @dataclass(frozen=True)
 class ErrorInfo:
-    """An error that a component raised or reported, or several equal ones: of the last of them, except for `count`.
+    """An error that a component raised or reported, or several equal ones.
 
-    Errors are equal if they have the same text and come from the same line of the component.
+    Errors are equal if they have the same text and come from the same line of the component. Except for `count` and
+    `first_time`, the attributes are those of the last one.
 
     Example:
         >>> error = ErrorInfo("count", 4, "KeyError: 'x'", 1_700_000_060.0, count=10, first_time=1_700_000_000.0)
@@ -41,14 +42,14 @@ class ErrorInfo:
     time: float
     """Seconds since the epoch."""
     trace: str = ""
-    """The traceback with the user's own frames, as Python prints it; empty where there is none."""
+    """The traceback of the frames in user code, as Python prints it; empty if there is none."""
     input: str = ""
-    """What the component had in hand: the values of the tuple that it executed, cut to 200 characters and without
-    secrets, or how many rows the record batch has; empty where that is not known."""
+    """The component's input: the values of the tuple that it executed, cut to 200 characters and without secrets, or
+    the number of rows of the record batch; empty if unknown."""
     count: int = 1
     """How many equal errors there were."""
     first_time: float = -1.0
-    """When there was the first of them; `time` if nothing else is said."""
+    """When the first of them happened; by default `time`."""
 
     def __post_init__(self) -> None:
         if self.first_time < 0:
@@ -56,7 +57,7 @@ class ErrorInfo:
 
     @property
     def location(self) -> tuple[str, int] | None:
-        """File and line of the innermost of the user's own frames."""
+        """File and line of the innermost frame in user code."""
         return location(self.trace)
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +70,7 @@ class ErrorInfo:
 class MetricInfo:
     """A metric that a component registered in its `TopologyContext`, since the topology started.
 
-    What a task counted in several processes is added up.
+    The counts of a task in several processes are added up.
 
     Example:
         >>> info = MetricInfo("hits", "counter", {"count": 5}, {3: {"count": 2}, 4: {"count": 3}})
@@ -79,56 +80,56 @@ class MetricInfo:
 
     name: str
     type: str
-    """`counter`, `gauge`, `meter`, `histogram`, `timer`, or `metric` for what `register_metric` was given."""
+    """`counter`, `gauge`, `meter`, `histogram`, `timer`, or `metric` for an object given to `register_metric`."""
     values: Mapping[str, Any]
-    """Of all tasks together: `count`; of a meter and timer also rates per second; of a histogram and timer `min`,
-    `max`, `mean`, `stddev` and percentiles of the last values (a timer's in ms); of others `value`: the sum of counts,
-    else the last one."""
+    """Over all tasks: `count`; for meters and timers also rates per second; for histograms and timers `min`, `max`,
+    `mean`, `stddev` and percentiles of the last values (in ms for timers); for others `value`: the sum of counts, or
+    else the last value."""
     tasks: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    """The same by task, with the metric's long `name`, as Storm's reporters give it."""
+    """The same by task, with the metric's long `name` as in Storm's reporters."""
 
     @property
     def value(self) -> Any:
-        """The count, or the value of a metric without one."""
+        """The count, or the value if the metric has no count."""
         return self.values["count"] if "count" in self.values else self.values.get("value")
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the same in terms of JSON."""
+        """Returns the same as a JSON object."""
         tasks = {str(task): dict(values) for task, values in self.tasks.items()}
         return {"type": self.type, **self.values, "tasks": tasks}
 
     @classmethod
     def fields_of(cls, name: str, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the fields of the metric that `to_dict` has written so."""
+        """Returns the fields of a metric from the document that `to_dict` wrote."""
         values = {key: value for key, value in document.items() if key not in ("type", "tasks")}
         return {"name": name, "type": document["type"], "values": values, "tasks": document["tasks"]}
 
 
 @dataclass(frozen=True)
 class ComponentInfo:
-    """What one component has done since the topology started; the tasks together."""
+    """The totals of one component since the topology started, over all its tasks."""
 
     id: str
     kind: str
     """The value of its `ComponentKind`."""
     tasks: int
-    """How many tasks it has."""
+    """The number of its tasks."""
     executed: int = 0
-    """Tuples executed; for spouts, calls of `next_tuple` don't count: 0."""
+    """Tuples executed; 0 for spouts, because calls of `next_tuple` don't count."""
     emitted: int = 0
     """Tuples emitted, each counted once however many tasks received it."""
     transferred: int = 0
-    """The same tuples, each counted once for every task that received it: 0 if nobody subscribes."""
+    """The same tuples, each counted once for every task that received it; 0 if no bolt subscribes."""
     acked: int = 0
-    """Of a bolt, tuples that it executed and acked; of a spout, its messages whose trees are complete."""
+    """For a bolt, tuples that it executed and acked; for a spout, messages whose trees are complete."""
     failed: int = 0
-    """As `acked`, of those that failed; of a spout also those that timed out."""
+    """For a bolt, tuples that it failed; for a spout, messages that failed or timed out."""
     execute_latency_ms: float | None = None
     """Mean time in `execute` per tuple; `None` for spouts and before the first tuple."""
     errors: tuple[ErrorInfo, ...] = ()
-    """The last few errors, oldest first; equal ones are one."""
+    """The last few errors, oldest first; equal ones count as one."""
     metrics: Mapping[str, MetricInfo] = field(default_factory=dict)
-    """What it registered, by name."""
+    """The metrics that it registered, by name."""
 
     @property
     def counters(self) -> tuple[int, ...]:
@@ -136,11 +137,11 @@ class ComponentInfo:
         return tuple(getattr(self, name) for name in COUNTERS)
 
     def metrics_dict(self) -> dict[str, dict[str, Any]]:
-        """Returns `metrics` in terms of JSON."""
+        """Returns `metrics` as a JSON object."""
         return {name: metric.to_dict() for name, metric in self.metrics.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the same in terms of JSON; without `metrics` where none is registered."""
+        """Returns the same as a JSON object, without `metrics` if none is registered."""
         found = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "metrics"}
         found["errors"] = [error.to_dict() for error in self.errors]
         if self.metrics:
@@ -150,7 +151,7 @@ class ComponentInfo:
 
 @dataclass(frozen=True)
 class ComponentAtWork:
-    """How far a component has come with the tuples that a micro-batch, or a round in real time, has brought to it."""
+    """A component's progress with the tuples of a micro-batch, or of a round in real time."""
 
     component: str
     executed: int
@@ -159,18 +160,18 @@ class ComponentAtWork:
 
 @dataclass(frozen=True)
 class MicroBatchInfo:
-    """The micro-batch that Spark prepares or runs. Its tuples count in `TopologyInfo` when it has ended."""
+    """The micro-batch that Spark prepares or runs. `TopologyInfo` counts its tuples when it has ended."""
 
     secs: float
-    """For how long it has been prepared or run."""
+    """How long Spark has been preparing or running it."""
     number: int | None = None
-    """Spark's number of it; `None` while Spark prepares it."""
+    """Its number in Spark; `None` while Spark prepares it."""
     is_first: bool = False
-    """Whether no other has ended since the topology was started."""
+    """Whether it is the first since the topology was started."""
 
 
 _FOR_PEOPLE: Final = ("micro_batch", "at_work")
-"""Fields of a `TopologyInfo` that say what happens at this moment, for people who watch."""
+"""Fields of a `TopologyInfo` that show current activity, for people who watch a run."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class TopologyInfo:
     status: TopologyStatus
     uptime_secs: float
     emitted: int = 0
-    """Tuples that spouts emitted, with and without a message id. What bolts emitted is in `components`."""
+    """Tuples that spouts emitted, with and without a message id. `components` has those of bolts."""
     transferred: int = 0
     """Spout tuples, each counted once for every task that received it."""
     acked: int = 0
@@ -198,25 +199,25 @@ class TopologyInfo:
     pending: int = 0
     """Spout tuples with a message id that are neither acked nor failed."""
     complete_latency_ms: Mapping[str, float] | None = None
-    """From emit to ack: `p50`, `p95` and `p99`; `None` before the first ack."""
+    """Time from emit to ack: `p50`, `p95` and `p99`; `None` before the first ack."""
     components: Mapping[str, ComponentInfo] = field(default_factory=dict)
     """By component id."""
     system_errors: tuple[ErrorInfo, ...] = ()
-    """The last few errors of system components, such as `__acker`, oldest first; equal ones are one."""
+    """The last few errors of system components, such as `__acker`, oldest first; equal ones count as one."""
     error: str | None = None
     """Why the topology failed, if it did."""
     error_trace: str = ""
-    """The traceback of that with the user's own frames; empty where there is none."""
+    """The traceback of that error in user code; empty if there is none."""
     micro_batch: MicroBatchInfo | None = None
-    """What Spark has in hand; `None` if there is nothing to do. For people who watch: no part of `to_dict`."""
+    """The current micro-batch; `None` if there is nothing to do. For people who watch a run: not part of `to_dict`."""
     at_work: tuple[ComponentAtWork, ...] = ()
-    """Bolts that have been executing for more than a second, where the checkpoint is in a file system. As that."""
+    """Bolts that have been executing for over a second, if the checkpoint is in a file system; not in `to_dict`."""
     error_input: str = ""
-    """The `input` of the component that failed."""
+    """The input of the component that failed."""
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
-        """The last errors of all components, and of the system's, oldest first."""
+        """The last errors of all components, including the system's, oldest first."""
         found = [error for component in self.components.values() for error in component.errors]
         found += self.system_errors
         return tuple(sorted(found, key=lambda error: error.time))
@@ -262,7 +263,7 @@ class TopologyInfo:
         return parts
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the same in terms of JSON."""
+        """Returns the same as a JSON object."""
         latency = self.complete_latency_ms
         found = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _FOR_PEOPLE}
         found["complete_latency_ms"] = None if latency is None else dict(latency)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SinkTransaction(NamedTuple):
-    """What a sink stores with the rows of a micro-batch, to recognise that micro-batch when it runs again."""
+    """Stored by a sink with the rows of a micro-batch, to recognise that micro-batch when it runs again."""
 
     micro_batch: int
     plan: int
@@ -29,27 +29,27 @@ class Plans(Protocol):
 
     @property
     def last(self) -> int:
-        """The last one; -1 if there is none."""
+        """The number of the last one; -1 if there is none."""
 
     def of(self, micro_batch: int) -> int | None:
-        """Returns the fingerprint of a plan; None if the checkpoint does not have it, or no longer has it."""
+        """Returns the fingerprint of a plan; None if the checkpoint does not have it or no longer has it."""
 
 
 @dataclass(frozen=True)
 class SinkContext:
-    """What a sink is written with, in the driver.
+    """The context in which the driver writes to a sink.
 
     Args:
-        spark: the query's SparkSession; settings that are changed in it concern this topology alone.
-        writer: names topology and component; another one if the topology starts without its checkpoint.
+        spark: the query's SparkSession; changes to its settings affect this topology only.
+        writer: names topology and component; differs if the topology starts without its checkpoint.
         micro_batch: its number, the same when it is executed again; -1 when the sink is opened.
         inputs: the fields of each stream that the bolt subscribes to.
-        plan: the fingerprint of what was planned for the micro-batch, see `SinkTransaction`.
-        plans: what the checkpoint has planned, when the sink is opened; None where there is no checkpoint.
-        durable: whether what is written must survive the loss of the machine when `write` returns.
-        report: takes an error that doesn't end the topology; it is among those of the component once `write` returns.
+        plan: the fingerprint of the micro-batch's plan, see `SinkTransaction`.
+        plans: the plans of the checkpoint when the sink is opened; None if there is no checkpoint.
+        durable: whether written data must survive the loss of the machine when `write` returns.
+        report: takes an error that doesn't end the topology; the component has it once `write` returns.
         refused: takes the numbers of the rows that the target refuses, each with the reason, before anything is
-            written, and raises; None where the sink itself says what becomes of them.
+            written, and raises; None if the sink itself decides what becomes of them.
     """
 
     spark: Any
@@ -64,19 +64,19 @@ class SinkContext:
 
     @property
     def transaction(self) -> SinkTransaction:
-        """What the sink stores with what it writes now."""
+        """The transaction that the sink stores with the rows it writes now."""
         return SinkTransaction(self.micro_batch, self.plan or 0)
 
     def is_written(self, last: SinkTransaction | None, where: str) -> bool:
-        """Returns whether an earlier attempt, after which the driver died, has written the micro-batch.
+        """Returns whether an earlier attempt wrote the micro-batch before the driver died.
 
         Args:
-            last: what the sink stored with what this `writer` wrote last; None for nothing.
-            where: what is written to, for the error, such as "the table orders".
+            last: the transaction that the sink stored with the last write of this `writer`; None for nothing.
+            where: the target, for the error, such as "the table orders".
 
         Raises:
-            CheckpointError: the sink has a later micro-batch, or other tuples under this number. So the checkpoint is
-                older than the sink, and this micro-batch would be lost if it was taken for written.
+            CheckpointError: the sink has a later micro-batch, or other tuples under this number. The checkpoint is then
+                older than the sink, and treating this micro-batch as written would lose it.
 
         Example:
             >>> context = SinkContext(None, "count-1/table", 7, plan=1234)
@@ -93,18 +93,18 @@ class SinkContext:
         return True
 
     def check_history(self, last: SinkTransaction | None, where: str) -> None:
-        """Checks, when a sink is opened, that everything in it belongs to the checkpoint's history.
+        """Checks, when a sink is opened, that all its contents belong to the checkpoint's history.
 
         Args:
-            last: what the sink stored with what this `writer` wrote last; None for nothing.
-            where: what is written to, for the error.
+            last: the transaction that the sink stored with the last write of this `writer`; None for nothing.
+            where: the target, for the error.
 
         Raises:
             CheckpointError: the checkpoint is older than the sink.
         """
         if last is None or self.plans is None:
             return
-        # Spark forgets plans that were committed a hundred micro-batches ago.
+        # Spark forgets plans committed over a hundred micro-batches ago.
         known = self.plans.of(last.micro_batch)
         if last.micro_batch > self.plans.last or known not in (None, last.plan):
             raise self._behind(last, where, self.plans.last)
@@ -121,33 +121,33 @@ class SinkContext:
 
 @runtime_checkable
 class WritesByNumber(Protocol):
-    """A bolt whose tasks write outside themselves, under numbers that are part of their state.
+    """A bolt whose tasks write to an outside system, under numbers that are part of their state.
 
-    An older checkpoint uses these numbers again, for other tuples. So the driver opens the bolt like a `SinkBolt`, and
-    tells it each plan before the tasks execute it.
+    An older checkpoint would reuse these numbers for other tuples. Therefore the driver opens the bolt like a
+    `SinkBolt`, and passes it each plan before the tasks execute it.
     """
 
     def open_sink(self, context: SinkContext) -> None:
-        """As `SinkBolt.open_sink`."""
+        """See `SinkBolt.open_sink`."""
 
     def note_plan(self, context: SinkContext) -> None:
-        """Keeps `context.transaction` where the tasks write; the plan is on the disk, and nothing was executed yet.
+        """Stores `context.transaction` where the tasks write. The plan is on disk, and nothing has been executed yet.
 
         Raises:
-            CheckpointError: the checkpoint is older than what was written.
+            CheckpointError: the checkpoint is older than the written data.
         """
 
 
 class SinkBolt(BaseRichBolt):
-    """A bolt whose tuples the driver writes, those of all its tasks in a micro-batch at once.
+    """A bolt whose tuples the driver writes: in each micro-batch, those of all its tasks at once.
 
-    Tasks collect what is to be written, and `take_written` hands it over at the end of each micro-batch. The driver
-    calls `write` with all of it before the micro-batch is committed, so a tuple that the task acked is acked to its
-    spout only when it is written. If the driver dies between `write` and the commit, the micro-batch is executed again
-    and `write` is called again with the same `SinkContext.transaction`. A sink that keeps this beside what it writes,
-    in one transaction, and asks `SinkContext.is_written` first, writes each micro-batch once.
+    Tasks collect rows, and `take_written` hands them over at the end of each micro-batch. The driver calls `write` with
+    all of them before the micro-batch is committed, so the spout's `ack` for a tuple that the task acked comes only
+    after the tuple is written. If the driver dies between `write` and the commit, the micro-batch is executed again,
+    and `write` is called again with the same `SinkContext.transaction`. A sink writes each micro-batch once if it
+    stores this transaction atomically with the rows, and calls `SinkContext.is_written` first.
 
-    `execute` may not raise once it has noted something of the tuple, for the tuples before are not executed again.
+    `execute` must not raise once it has recorded anything of the tuple, because earlier tuples are not executed again.
     """
 
     stateless: ClassVar[bool | None] = True
@@ -155,35 +155,35 @@ class SinkBolt(BaseRichBolt):
     """Whether `open_sink` and `write` use `SinkContext.spark`, which is None in a process without Spark."""
 
     def open_sink(self, context: SinkContext) -> None:
-        """Called in the driver before spouts open, to check what can't be written to.
+        """Called in the driver before spouts open, to check that the sink can be written to.
 
         Raises:
-            SetupError: nothing could be written.
+            SetupError: the sink can't be written to.
             CheckpointError: see `SinkContext.check_history`.
         """
 
     def take_batch(self, batch: pyarrow.RecordBatch) -> bool:
-        """Takes tuples that arrived as columns, all or none; called in the task instead of `execute`.
+        """Takes tuples that arrived as columns, either all or none; called in the task instead of `execute`.
 
         Args:
             batch: one row per tuple, one column per field of the stream.
 
         Returns:
-            Whether it took them: then all are acked. If not, `execute` is called with each.
+            True if it took them; all are then acked. Otherwise `execute` is called with each.
         """
         return False
 
     @abstractmethod
     def take_written(self) -> bytes:
-        """Returns what the task has collected since the last call, empty for nothing; called in the task."""
+        """Returns the data that the task has collected since the last call, empty for none; called in the task."""
 
     @abstractmethod
     def write(self, written: Sequence[bytes], context: SinkContext) -> None:
-        """Writes what the tasks handed over in a micro-batch; called in the driver.
+        """Writes the data that the tasks handed over in a micro-batch; called in the driver.
 
-        What it raises ends the topology, and the micro-batch is not committed.
+        An exception ends the topology, and the micro-batch is not committed.
 
         Args:
-            written: by task number, those of one task in the order of its executions.
-            context: the session, and which micro-batch.
+            written: ordered by task number, and for one task by execution.
+            context: the session and the micro-batch.
         """

@@ -1,4 +1,4 @@
-"""Key-value state of a bolt, for state too large to be written whole after every micro-batch."""
+"""Key-value state of a bolt, for state that is too large to write in full after every micro-batch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from storm_on_spark.api.component import BaseRichBolt
 
 
 class KeyValueState(ABC):
-    """A mapping that is as durable and exact as the attributes of a bolt; only its changes are written.
+    """A mapping that is as durable and exact as the attributes of a bolt, but only its changes are written.
 
-    Keys must be hashable; keys and values must be picklable. A value that is changed in place must be `put` again,
-    or the change is lost with the worker.
+    Keys must be hashable; keys and values must be picklable. After changing a value in place, `put` it again;
+    otherwise the change is lost with the worker.
 
     Example:
         >>> from storm_on_spark.runtime.state.keyvalue.state import StoredState
@@ -33,11 +33,11 @@ class KeyValueState(ABC):
 
     @abstractmethod
     def delete(self, key: Any) -> Any:
-        """Removes `key`; returns the value that it had, or None."""
+        """Removes `key`, and returns its value or None."""
 
     @abstractmethod
     def items(self) -> Iterator[tuple[Any, Any]]:
-        """Yields all (key, value); the state must not change meanwhile."""
+        """Yields all pairs (key, value); the state must not change meanwhile."""
 
     @abstractmethod
     def __contains__(self, key: object) -> bool: ...
@@ -53,7 +53,7 @@ class BaseStatefulBolt(BaseRichBolt):
     """A rich bolt with a `KeyValueState`; Storm's `IStatefulBolt`.
 
     `init_state` runs after `prepare` and before the first tuple. State is committed with the micro-batch, so it is
-    exact without further code. The hooks exist for ported code that does something around a commit.
+    exact without further code. The hooks are for ported code that acts around a commit.
 
     Example:
         >>> class WordCount(BaseStatefulBolt):
@@ -71,7 +71,7 @@ class BaseStatefulBolt(BaseRichBolt):
         """Called with the task's state as of the last committed micro-batch.
 
         Args:
-            state: keep it in an attribute; it is valid as long as the instance.
+            state: keep it in an attribute; it stays valid as long as the instance.
         """
 
     def pre_prepare(self, txid: int) -> None:
@@ -81,9 +81,9 @@ class BaseStatefulBolt(BaseRichBolt):
         """Called after `pre_prepare`, before the state of micro-batch `txid` is written; Spark commits in one step."""
 
     def pre_rollback(self) -> None:
-        """Called before the instance is set to the last committed state.
+        """Called before the instance is reset to the last committed state.
 
-        A micro-batch has to run again, or another worker has executed the task meanwhile.
+        This happens when a micro-batch must run again, or when another worker has executed the task meanwhile.
         """
 
 

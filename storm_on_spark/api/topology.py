@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class ComponentKind(Enum):
-    """The kind of a component; it decides which methods are called."""
+    """The kind of a component, which decides which methods are called."""
 
     SPOUT = "spout"
     """A `BaseRichSpout`."""
     BATCH_SPOUT = "batch_spout"
     """A `BatchSpout`: emits Arrow record batches."""
     NATIVE_SPOUT = "native_spout"
-    """A `NativeSpout`: Spark reads its rows itself."""
+    """A `NativeSpout`: Spark reads its rows directly."""
     BOLT = "bolt"
-    """A `BaseRichBolt`: acks and anchors by itself."""
+    """A `BaseRichBolt`: acks and anchors explicitly."""
     BASIC_BOLT = "basic_bolt"
-    """A `BaseBasicBolt`: acked and anchored for it."""
+    """A `BaseBasicBolt`: acked and anchored automatically."""
     BATCH_BOLT = "batch_bolt"
     """A `BatchBolt`: gets Arrow record batches."""
 
@@ -55,17 +55,17 @@ class ComponentSpec:
     id: str
     kind: ComponentKind
     component: object
-    """The user's object: a prototype of which every task gets its own copy, by pickling."""
+    """The user's object: a prototype. Pickling gives every task its own copy."""
     parallelism: int
-    """The parallelism hint: how many executors."""
+    """The parallelism hint: the number of executors."""
     num_tasks: int | None
-    """How many tasks; `None` means as many as the parallelism hint."""
+    """The number of tasks; `None` means the parallelism hint."""
     conf: Mapping[str, object]
-    """Configuration of this component alone."""
+    """Configuration of this component only."""
     streams: Mapping[str, StreamSpec]
-    """What it emits, by stream id."""
+    """Its output streams, by id."""
     inputs: tuple[tuple[GlobalStreamId, Grouping], ...]
-    """What it subscribes to, in the order of the declarations."""
+    """The streams that it subscribes to, in the order of the declarations."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "conf", MappingProxyType(dict(self.conf)))
@@ -84,7 +84,7 @@ class ComponentSpec:
         return f"{cls.__module__}.{cls.__qualname__}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns everything but the component itself in terms of JSON."""
+        """Returns everything except the component itself as a JSON object."""
         return {
             "id": self.id,
             "kind": self.kind.value,
@@ -146,10 +146,10 @@ class Topology:
     """
 
     components: Mapping[str, ComponentSpec]
-    """All components by id, in the order in which they were added."""
+    """All components by id, in the order of their addition."""
 
     worker_hooks: tuple[BaseWorkerHook, ...] = field(default=(), compare=False)
-    """What runs once in each process; see `TopologyBuilder.add_worker_hook`."""
+    """Hooks that run once in each process; see `TopologyBuilder.add_worker_hook`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "components", MappingProxyType(dict(self.components)))
@@ -183,7 +183,7 @@ class Topology:
         return {name: spec for name, spec in self.components.items() if not spec.is_spout}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the topology in terms of JSON."""
+        """Returns the topology as a JSON object."""
         return {"components": [spec.to_dict() for spec in self.components.values()]}
 
     def __getitem__(self, component: str) -> ComponentSpec:
@@ -223,7 +223,7 @@ def _stream_text(name: str, spec: StreamSpec) -> str:
 
 
 def _plain(value: object) -> object:
-    """Returns `value` if JSON has it, else its repr."""
+    """Returns `value` if JSON can represent it, else its repr."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):

@@ -1,8 +1,8 @@
 """The tuple that a bolt executes.
 
-A `Tuple` is created once per delivery in the hottest loop of the runtime, so what all tuples of one delivery share
-(component, stream, task, field names, lineage) stands once in a `Delivery`, and a tuple is its values, a position in
-that delivery and whether it has been acked or failed.
+The hottest loop of the runtime creates a `Tuple` for every delivered tuple. A `Delivery` therefore holds once what all
+its tuples share (component, stream, task, field names, lineage). A tuple has its values, its position in that delivery,
+and whether it has been acked or failed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Lineage(Protocol):
 
     @property
     def roots(self) -> Any:
-        """Per tuple the root ids it is anchored to: one int (0 = unanchored) or a tuple of ints."""
+        """For each tuple the root ids it is anchored to: one int (0 = unanchored) or a tuple of ints."""
 
     @property
     def edges(self) -> Any:
-        """Per tuple its 64-bit edge id, an int."""
+        """For each tuple its 64-bit edge id, an int."""
 
     @property
     def reported(self) -> bool:
@@ -40,7 +40,7 @@ class KnownLineage(NamedTuple):
 
 
 class Delivery:
-    """What the tuples that travelled together have in common.
+    """The shared data of tuples that travelled together.
 
     Args:
         component: the component that emitted the tuples.
@@ -74,7 +74,7 @@ class Delivery:
 
 
 def _typed(convert: type, what: str) -> tuple[Callable[[Tuple, int], Any], Callable[[Tuple, str], Any]]:
-    """Makes the pair of Storm's typed accessors (`get_string`, `get_string_by_field`) for one type."""
+    """Makes Storm's pair of typed accessors (such as `get_string`, `get_string_by_field`) for one type."""
 
     def check(tup: Tuple, key: str | int) -> Any:
         value = tup[key]
@@ -112,7 +112,7 @@ class Tuple:
         ('storm', 3, ['storm', 3])
     """
 
-    # No `__init__`: one takes 60 ns for each tuple, and the loops that make tuples set these themselves.
+    # No `__init__`: it would take 60 ns per tuple. The loops that make tuples set these attributes directly.
     __slots__ = ("_delivery", "_position", "_settled", "_values")
 
     _values: Sequence[Any]
@@ -135,7 +135,7 @@ class Tuple:
             try:
                 return self._values[self._delivery.positions[key]]
             except KeyError:
-                self._delivery.fields.index(key)  # raises, with a sentence
+                self._delivery.fields.index(key)  # raises a readable error
                 raise
         return self._values[key]  # type: ignore[index]
 
@@ -185,7 +185,7 @@ class Tuple:
 
     @property
     def source_global_stream_id(self) -> GlobalStreamId:
-        """Component and stream of origin in one."""
+        """Component and stream of origin."""
         return GlobalStreamId(self._delivery.component, self._delivery.stream)
 
     @property
@@ -285,7 +285,7 @@ class Tuple:
         return f"Tuple({pairs}; from {self.source_component}{stream} task {self.source_task})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A tuple that a bolt keeps across micro-batches travels alone, without the delivery it came with.
+        # A tuple that a bolt keeps across micro-batches travels alone, without its delivery.
         delivery = self._delivery
         return (
             _restore,

@@ -1,4 +1,4 @@
-"""What the tasks of a topology share in one process, and the hooks that start and end with it."""
+"""The objects that a topology's tasks share in one process, and the hooks that start and end with it."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from pathlib import Path
 from typing import Any, Final
 
 NO_PORT: Final = -1
-"""The port of a process that no supervisor's slot started."""
+"""The port of a process that was not started by a supervisor's slot."""
 
 _REFUSED: Final[Mapping[str, str]] = {
-    "get_assignment_id": "Spark places bolts anew with each micro-batch, so a worker has no assignment",
-    "get_task_to_node_port": "Spark places bolts anew with each micro-batch, so tasks have no node and port",
-    "get_node_to_host": "Spark places bolts anew with each micro-batch, so tasks have no node",
+    "get_assignment_id": "Spark places bolts again in each micro-batch, so a worker has no assignment",
+    "get_task_to_node_port": "Spark places bolts again in each micro-batch, so tasks have no node and port",
+    "get_node_to_host": "Spark places bolts again in each micro-batch, so tasks have no node",
     "get_blob_to_last_known_version": "there is no blob store; ship files with the code",
     "get_component_common": "it is a record of Storm's Thrift; `get_raw_topology()[component]` has the same",
-    "set_subscribed_state": "state spouts are not there; Storm has not implemented them either",
-    "set_all_subscribed_state": "state spouts are not there; Storm has not implemented them either",
+    "set_subscribed_state": "state spouts are not supported; Storm has not implemented them either",
+    "set_all_subscribed_state": "state spouts are not supported; Storm has not implemented them either",
 }
 """Methods of Storm's contexts that have no meaning here, and why."""
 
 
 class WorkerProcess:
-    """What all tasks of a topology in one process have in common.
+    """The shared objects of all tasks of a topology in one process.
 
     Args:
-        port: of the slot; `NO_PORT` without one.
+        port: the slot's port; `NO_PORT` without a slot.
         pid_dir: this machine's folder for child processes of this start.
-        threads: how many the shared executor has.
+        threads: the number of threads of the shared executor.
     """
 
     def __init__(self, port: int = NO_PORT, pid_dir: str = "", threads: int = 4) -> None:
         self.port = port
         self.pid_dir = pid_dir
-        #: The tasks that were prepared here.
+        #: The tasks prepared in this process.
         self.tasks: set[int] = set()
-        #: What `set_resource` stored.
+        #: Values that `set_resource` stored.
         self.resources: dict[str, Any] = {}
-        #: What `set_executor_data` stored, by component.
+        #: Values that `set_executor_data` stored, by component.
         self.executor_data: dict[str, dict[str, Any]] = {}
         self._threads = threads
         self._executor: ThreadPoolExecutor | None = None
@@ -48,14 +48,14 @@ class WorkerProcess:
 
     @property
     def executor(self) -> ThreadPoolExecutor:
-        """The threads that tasks share; made when first used."""
+        """The threads that tasks share; created on first use."""
         with self._lock:
             if self._executor is None:
                 self._executor = ThreadPoolExecutor(self._threads, "storm-shared")
             return self._executor
 
     def close(self) -> None:
-        """Ends the shared threads when they are done with what they do."""
+        """Ends the shared threads once they have finished their work."""
         with self._lock:
             if self._executor is not None:
                 self._executor.shutdown(wait=False, cancel_futures=True)
@@ -63,7 +63,7 @@ class WorkerProcess:
 
 
 class WorkerTopologyContext:
-    """What a task or a worker hook can read and share in its process."""
+    """Information and shared objects for tasks and worker hooks in one process."""
 
     def __init__(self, worker: WorkerProcess) -> None:
         self._worker = worker
@@ -75,9 +75,9 @@ class WorkerTopologyContext:
 
     @property
     def this_worker_tasks(self) -> list[int]:
-        """The tasks that this process has prepared so far, ascending.
+        """The tasks that this process has prepared so far, in ascending order.
 
-        A spout's process keeps its tasks. Of bolts, Spark decides with each micro-batch which process executes which.
+        A spout's process keeps its tasks. For bolts, Spark decides in each micro-batch which process executes a task.
         """
         return sorted(self._worker.tasks)
 
@@ -92,17 +92,18 @@ class WorkerTopologyContext:
 
     @property
     def pid_dir(self) -> str:
-        """This machine's folder for the child processes of this start, made when first used; empty in a test."""
+        """This machine's folder for the child processes of this start, created on first use; empty in a test."""
         return self._worker.pid_dir
 
     def get_resource(self, name: str) -> Any:
-        """Returns what `set_resource` stored in this process under a name, usually in a worker hook; None without."""
+        """Returns the value that `set_resource` stored in this process, often in a worker hook; None without one."""
         return self._worker.resources.get(name)
 
     def set_resource(self, name: str, value: Any) -> None:
-        """Stores something for all tasks of the topology in this process, such as a pool of connections.
+        """Stores an object for all tasks of the topology in this process, such as a connection pool.
 
-        It is no state: an attribute that holds it is not saved, and has the resource of its process after a restart.
+        It is not state: attributes that refer to it are not saved, and refer to the new process's resource after a
+        restart.
 
         Example:
             >>> context = WorkerTopologyContext(WorkerProcess())
@@ -116,7 +117,7 @@ class WorkerTopologyContext:
     def shared_executor(self) -> ThreadPoolExecutor:
         """Threads that all tasks of this process share (`topology.worker.shared.thread.pool.size`).
 
-        A collector is for the thread that executes: what the threads find is emitted in a later `execute`.
+        Only the executing thread may use a collector: emit the threads' results in a later `execute`.
         """
         return self._worker.executor
 
@@ -146,13 +147,13 @@ class WorkerTopologyContext:
 
 
 class WorkerUserContext(WorkerTopologyContext):
-    """What a worker hook receives.
+    """The context that a worker hook receives.
 
     Args:
         worker: the process.
         topology_name: the name under which the topology runs.
         storm_id: the id of this run.
-        tasks: the task ids of every component.
+        tasks: the task ids of each component.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class WorkerUserContext(WorkerTopologyContext):
         return self.component_ids
 
     def get_component_tasks(self, component: str) -> list[int]:
-        """Returns the tasks of a component, ascending; none for an unknown one."""
+        """Returns the tasks of a component, in ascending order; none for an unknown component."""
         return list(self._tasks.get(component, ()))
 
     def get_storm_id(self) -> str:
@@ -184,9 +185,10 @@ class WorkerUserContext(WorkerTopologyContext):
 class BaseWorkerHook:
     """Code that runs once in each Python process that runs tasks of a topology; override the methods that you need.
 
-    Added by `TopologyBuilder.add_worker_hook`. `start` comes before any `open` or `prepare` in the process. `shutdown`
-    comes when a spout's process ends in order, and when one of Spark's has run eight other topologies since. Spark
-    kills its processes, so don't leave to `shutdown` what must be flushed. An exception in `start` ends the topology.
+    Add it with `TopologyBuilder.add_worker_hook`. `start` is called before any `open` or `prepare` in the process.
+    `shutdown` is called when a spout's process ends normally, and when a process of Spark has since run eight other
+    topologies. Spark kills its processes, so don't rely on `shutdown` to flush data. An exception in `start` ends the
+    topology.
 
     Example:
         >>> class Pool(BaseWorkerHook):
@@ -203,12 +205,12 @@ class BaseWorkerHook:
 
         Args:
             conf: the topology's configuration.
-            context: the process, where `set_resource` gives things to the tasks.
+            context: the process's context; `set_resource` shares objects with the tasks.
         """
 
     def shutdown(self) -> None:
-        """Called when the process is done with the topology, as far as that is known."""
+        """Called when the process has finished with the topology, as far as this is known."""
 
 
 IWorkerHook = BaseWorkerHook
-"""Storm's name of the interface."""
+"""Storm's name for the interface."""

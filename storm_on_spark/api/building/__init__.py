@@ -1,1 +1,1 @@
-"""How a topology is put together and handed in: the builder and its checks, functions as components, submitting."""
+"""Building and submitting a topology: the builder and its checks, functions as components, the submitter."""

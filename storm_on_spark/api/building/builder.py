@@ -65,9 +65,9 @@ class _Draft:
 
 
 class ComponentConfigurationDeclarer:
-    """Sets configuration of one component; every method returns the declarer, so calls can be chained.
+    """Sets the configuration of one component. Every method returns the declarer, so calls can be chained.
 
-    What is set here wins over the component's own `get_component_configuration`.
+    Values set here override those of the component's `get_component_configuration`.
     """
 
     def __init__(self, draft: _Draft) -> None:
@@ -77,7 +77,7 @@ class ComponentConfigurationDeclarer:
         """Sets several keys.
 
         Raises:
-            ConfigError: a key is unknown or not one of a single component, or a value has the wrong type or
+            ConfigError: a key is unknown or can't be set for a single component, or a value has the wrong type or
                 range.
         """
         if not isinstance(conf, Mapping):
@@ -108,14 +108,14 @@ class ComponentConfigurationDeclarer:
         return self.add_configuration(Config.TOPOLOGY_DEBUG, debug)
 
     def set_memory_load(self: D, on_heap_mb: float, off_heap_mb: float | None = None) -> D:
-        """Records how much memory a task needs; without effect here, Spark's own memory settings decide."""
+        """Records how much memory a task needs. It has no effect here: Spark's own memory settings decide."""
         self.add_configuration(Config.TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB, on_heap_mb)
         if off_heap_mb is not None:
             self.add_configuration(Config.TOPOLOGY_COMPONENT_RESOURCES_OFFHEAP_MEMORY_MB, off_heap_mb)
         return self
 
     def set_cpu_load(self: D, percent: float) -> D:
-        """Records how much of a core (100) a task needs; without effect here, Spark's own settings decide."""
+        """Records how much of a core (100) a task needs. It has no effect here: Spark's own settings decide."""
         return self.add_configuration(Config.TOPOLOGY_COMPONENT_CPU_PCORE_PERCENT, percent)
 
     def __repr__(self) -> str:
@@ -123,56 +123,56 @@ class ComponentConfigurationDeclarer:
 
 
 class SpoutDeclarer(ComponentConfigurationDeclarer):
-    """What `set_spout` returns: configuration of that spout."""
+    """Returned by `set_spout`: sets the configuration of that spout."""
 
 
 class BoltDeclarer(ComponentConfigurationDeclarer):
-    """What `set_bolt` returns: inputs and configuration of that bolt.
+    """Returned by `set_bolt`: declares the inputs of that bolt and sets its configuration.
 
     Each grouping method subscribes the bolt to a stream of a component, by default its stream `default`. The
     component may be added to the builder later.
     """
 
     def shuffle_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """Tuples are spread evenly over the tasks."""
+        """Spreads tuples evenly over the tasks."""
         return self._subscribe(component, stream, ShuffleGrouping())
 
     def fields_grouping(
         self, component: str, fields: Fields | str | Iterable[str], stream: str = DEFAULT_STREAM
     ) -> BoltDeclarer:
-        """Tuples with equal values of `fields` go to the same task."""
+        """Sends tuples with equal values of `fields` to the same task."""
         return self._subscribe(component, stream, FieldsGrouping(self._keys(component, fields, stream)))
 
     def all_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """Every task receives every tuple."""
+        """Sends every tuple to every task."""
         return self._subscribe(component, stream, AllGrouping())
 
     def global_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """All tuples go to the task with the lowest id."""
+        """Sends all tuples to the task with the lowest id."""
         return self._subscribe(component, stream, GlobalGrouping())
 
     def none_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """Any task may receive a tuple; the same as a shuffle."""
+        """Lets any task receive a tuple; the same as a shuffle grouping."""
         return self._subscribe(component, stream, NoneGrouping())
 
     def local_or_shuffle_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """As a shuffle, but prefers a task in the same partition."""
+        """Works like a shuffle grouping, but prefers a task in the same partition."""
         return self._subscribe(component, stream, LocalOrShuffleGrouping())
 
     def partial_key_grouping(
         self, component: str, fields: Fields | str | Iterable[str], stream: str = DEFAULT_STREAM
     ) -> BoltDeclarer:
-        """Each key is shared by two tasks, the less used of which receives the tuple: for skewed keys."""
+        """Splits each key between two tasks and sends each tuple to the one used less so far: for skewed keys."""
         return self._subscribe(component, stream, PartialKeyGrouping(self._keys(component, fields, stream)))
 
     def direct_grouping(self, component: str, stream: str = DEFAULT_STREAM) -> BoltDeclarer:
-        """The emitting component names the task, by `emit_direct`; the stream must be declared direct."""
+        """Lets the emitting component choose the task with `emit_direct`; the stream must be declared direct."""
         return self._subscribe(component, stream, DirectGrouping())
 
     def custom_grouping(
         self, component: str, grouping: CustomStreamGrouping, stream: str = DEFAULT_STREAM
     ) -> BoltDeclarer:
-        """User code chooses the tasks: `grouping` is an instance of a subclass of `CustomStreamGrouping`."""
+        """Lets user code choose the tasks; `grouping` is an instance of a subclass of `CustomStreamGrouping`."""
         try:
             checked = CustomGrouping(grouping)
         except InvalidTopologyError as error:
@@ -180,7 +180,7 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
         return self._subscribe(component, stream, checked)
 
     def grouping(self, source: GlobalStreamId, grouping: Grouping) -> BoltDeclarer:
-        """Subscribes to `source` by a grouping object."""
+        """Subscribes to `source` with a grouping object."""
         if not isinstance(source, GlobalStreamId):
             raise self._draft.error(f"grouping takes a GlobalStreamId first, not {kind_of(source)}")
         if not isinstance(grouping, Grouping):
@@ -223,7 +223,7 @@ class BoltDeclarer(ComponentConfigurationDeclarer):
 class TopologyBuilder:
     """Builds a topology from spouts, bolts and groupings.
 
-    Errors of one component are raised at once. Errors that concern several components, such as a stream that does
+    Errors in one component are raised immediately. Errors that involve several components, such as a stream that does
     not exist, are raised when the topology is compiled.
 
     Example:
@@ -257,17 +257,18 @@ class TopologyBuilder:
     ) -> SpoutDeclarer:
         """Adds a spout.
 
-        A function is a spout, too: it is called for each tuple, and returns its value, or `None` if there is none
-        now. With several `fields` it returns a list or tuple of as many values. These tuples are not tracked.
+        The spout may also be a function. It is called for each tuple, and returns the tuple's value, or `None` if there
+        is no tuple now. With several `fields` it returns a list or tuple with one value per field. These tuples are not
+        tracked.
 
         Args:
-            id: its id: unique, and not starting with `__`.
-            spout: an instance, of which every task gets a copy, or a function without arguments.
-            parallelism: how many executors, and unless `set_num_tasks` says otherwise how many tasks.
-            fields: of a function's tuples; the one field `lambda` by default, as in Storm.
+            id: must be unique and must not start with `__`.
+            spout: an instance (every task gets a copy), or a function without arguments.
+            parallelism: the number of executors, and of tasks unless `set_num_tasks` changes that.
+            fields: fields of the tuples of a function; by default the one field `lambda`, as in Storm.
 
         Raises:
-            InvalidTopologyError: an argument is not what it should be, or a function keeps state, which needs a class.
+            InvalidTopologyError: an argument is invalid, or a function keeps state, which needs a class.
 
         Example:
             >>> import time
@@ -292,10 +293,11 @@ class TopologyBuilder:
         *,
         fields: Fields | str | Iterable[str] | None = None,
     ) -> BoltDeclarer:
-        """Adds a bolt. Call grouping methods of the returned declarer to name its inputs; arguments as `set_spout`.
+        """Adds a bolt. Call grouping methods of the returned declarer to name its inputs.
 
-        A function is a bolt, too. It is called with each tuple, and with a `BasicOutputCollector` if it takes two
-        arguments; `fields` are those that it emits. Emits are anchored, and the tuple is acked after the call.
+        Arguments and errors are those of `set_spout`. The bolt may also be a function. It is called with each tuple,
+        and with a `BasicOutputCollector` if it takes two arguments; `fields` are the fields of the tuples it emits.
+        Emits are anchored, and the tuple is acked after the call.
         """
         self._check_id(id, is_spout=False)
         component = _made(bolt, fields, bolt_of, label(id, is_spout=False), id)
@@ -303,12 +305,12 @@ class TopologyBuilder:
         return BoltDeclarer(self._add(id, kind, component, parallelism))
 
     def create_topology(self) -> Topology:
-        """Returns the topology; asks every component for its configuration and output fields.
+        """Asks every component for its configuration and output fields, and returns the topology.
 
         Raises:
             InvalidTopologyError: a component's `declare_output_fields` or `get_component_configuration`
-                raised or is wrong.
-            ConfigError: a component's configuration is wrong.
+                raised an error or is invalid.
+            ConfigError: a component's configuration is invalid.
         """
         return Topology({draft.id: _specify(draft) for draft in self._drafts.values()}, tuple(self._worker_hooks))
 
@@ -316,10 +318,10 @@ class TopologyBuilder:
         """Adds code that runs once in each Python process that runs tasks of this topology.
 
         Args:
-            hook: it is copied to every process.
+            hook: every process gets a copy.
 
         Raises:
-            InvalidTopologyError: `hook` is no instance of a subclass of `BaseWorkerHook`.
+            InvalidTopologyError: `hook` is not an instance of a subclass of `BaseWorkerHook`.
 
         Example:
             >>> from storm_on_spark.api import BaseWorkerHook
@@ -368,7 +370,7 @@ def _made(
     where: str,
     name: str,
 ) -> Any:
-    """Returns the component that was given, or the one made of the function that was given."""
+    """Returns the given component, or a component made from the given function."""
     if isinstance(given, FunctionType):
         try:
             return make(given, fields)

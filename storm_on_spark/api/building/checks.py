@@ -85,7 +85,7 @@ _OTHER_KINDS: Final[dict[ComponentKind, dict[str, str]]] = {
 
 
 def label(name: str, is_spout: bool) -> str:
-    """Returns what a component is called in messages.
+    """Returns the name of a component in messages.
 
     Example:
         >>> label("lines", is_spout=True)
@@ -95,15 +95,15 @@ def label(name: str, is_spout: bool) -> str:
 
 
 def component_kind(component: object, name: str, is_spout: bool) -> ComponentKind:
-    """Returns the kind of an object that was given to `set_spout` or `set_bolt`.
+    """Returns the kind of an object that was passed to `set_spout` or `set_bolt`.
 
     Args:
         component: the object.
-        name: the id that it is to have.
-        is_spout: whether it was given to `set_spout`.
+        name: its future id.
+        is_spout: whether it was passed to `set_spout`.
 
     Raises:
-        InvalidTopologyError: it is not what that method takes, or can't be called as one.
+        InvalidTopologyError: that method doesn't accept it, or its methods have the wrong signature.
     """
     problem = next(_problems(component, is_spout), None)
     if problem is not None:

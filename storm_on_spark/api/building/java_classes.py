@@ -1,4 +1,4 @@
-"""Java classes that topologies name: Storm's common ones have classes here; others are refused with a sentence."""
+"""Java classes that topologies name: Storm's common ones map to classes here; others are refused with a reason."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ MAKERS: Final = {
     "org.apache.storm.kafka.bolt.KafkaBolt": f"{_KAFKAS}.bolt_of",
     "storm.kafka.bolt.KafkaBolt": f"{_KAFKAS}.bolt_of",
 }
-"""Java class -> a function of arguments, streams and configuration, for a component that the few kinds of arguments of
-Thrift don't describe."""
+"""Java class -> a function of arguments, streams and configuration, for components whose arguments Thrift can't
+describe."""
 
 REFUSED: Final = {
     "org.apache.storm.kafka.trident.": "Trident is not supported; write the topology with spouts and bolts",
@@ -58,11 +58,11 @@ REFUSED: Final = {
     "org.apache.storm.": "there is no class here that stands for it; name a Python class",
     "java.": "write the value itself in YAML: a list, a mapping, a number or a string",
 }
-"""Java class, or package with its dot -> what to do instead; the first that fits counts."""
+"""Java class, or package with its trailing dot -> what to do instead; the first match counts."""
 
 
 def refusal(name: str) -> str | None:
-    """Returns why a Java class can't be used, `None` if `name` is of none that is known.
+    """Returns why a Java class can't be used; `None` if `name` is not a known Java class.
 
     >>> refusal("org.apache.storm.jdbc.bolt.JdbcInsertBolt")
     'org.apache.storm.jdbc.bolt.JdbcInsertBolt is a Java class: use a database driver of Python in a Python bolt'

@@ -1,7 +1,7 @@
 """Functions as spouts and bolts, as in Storm's `LambdaSpout` and `LambdaBiConsumerBolt`.
 
-`set_spout` and `set_bolt` make these components of functions. A function has no attributes in which state would be
-saved, so one that visibly keeps state is refused: that needs a class.
+`set_spout` and `set_bolt` make these components from functions. A function has no attributes to save as state, so a
+function that visibly keeps state is refused: state needs a class.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from storm_on_spark.api.tuple import Tuple
 
 SpoutFunction = Callable[[], Any]
-"""Returns the value of the next tuple, or a list or tuple with one value for each field; `None` for no tuple now."""
+"""Returns the value of the next tuple, or a list or tuple with one value per field; `None` if there is no tuple now."""
 BoltFunction = Callable[["Tuple"], object] | Callable[["Tuple", "BasicOutputCollector"], object]
-"""Called with each tuple, and with the collector if it takes two arguments; what it returns is ignored."""
+"""Called with each tuple, and with the collector if it takes two arguments; its result is ignored."""
 
 SPOUT_FIELDS: Final = Fields("lambda")
-"""What a spout made of a function emits by default, as in Storm."""
+"""The default field of a spout made from a function, as in Storm."""
 
 _IMMUTABLE: Final = IMMUTABLE_OBJECTS | {Fields, MethodDescriptorType}
-"""Exact types of values that a function may capture; tuples and frozen sets of them, too."""
+"""Exact types of values that a function may capture, also inside tuples and frozen sets."""
 _STORES: Final = frozenset(("STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL"))
 
 
 class _NoState:
-    """What is saved of a component made of a function: nothing."""
+    """The state of a component made from a function: nothing."""
 
 
 class LambdaSpout(BaseRichSpout):
-    """A spout made of a function; `set_spout` makes it. Its tuples are not tracked, as they have no message ids.
+    """A spout that `set_spout` makes from a function. Its tuples have no message ids, so they are not tracked.
 
     Args:
         function: called whenever the spout may emit.
-        fields: of its stream `default`.
+        fields: the fields of its stream `default`.
     """
 
     def __init__(self, function: SpoutFunction, fields: Fields) -> None:
@@ -76,11 +76,11 @@ class LambdaSpout(BaseRichSpout):
 
 
 class LambdaBolt(BaseBasicBolt):
-    """A bolt made of a function; `set_bolt` makes it. It anchors and acks by itself, as every `BaseBasicBolt`.
+    """A bolt that `set_bolt` makes from a function. It anchors and acks automatically, like every `BaseBasicBolt`.
 
     Args:
         function: called with each tuple, and with the collector if it takes two arguments.
-        fields: of its stream `default`; none if it emits nothing.
+        fields: the fields of its stream `default`; empty if it emits nothing.
     """
 
     def __init__(self, function: BoltFunction, fields: Fields) -> None:
@@ -110,7 +110,7 @@ def spout_of(function: FunctionType, fields: Fields | str | Iterable[str] | None
     """Returns a function as a spout.
 
     Raises:
-        InvalidTopologyError: it takes arguments, keeps state, or the fields are wrong.
+        InvalidTopologyError: it takes arguments, it keeps state, or the fields are invalid.
     """
     _check(function, (0,), "nothing")
     declared = SPOUT_FIELDS if fields is None else Fields.of(fields)
@@ -123,7 +123,7 @@ def bolt_of(function: FunctionType, fields: Fields | str | Iterable[str] | None)
     """Returns a function as a bolt.
 
     Raises:
-        InvalidTopologyError: it can't be called with a tuple, keeps state, or the fields are wrong.
+        InvalidTopologyError: it can't be called with a tuple, it keeps state, or the fields are invalid.
     """
     _check(function, (2, 1), "(tup, collector) or (tup)")
     return LambdaBolt(function, Fields.of(fields or ()))
@@ -153,7 +153,7 @@ def _takes(function: Callable[..., object], count: int) -> bool:
 
 
 def _kept(function: FunctionType, seen: set[FunctionType]) -> Iterator[str]:
-    """Yields what a function keeps from call to call, as far as it can be seen from outside."""
+    """Yields what a function keeps between calls, as far as inspection shows."""
     if function in seen:
         return
     seen.add(function)
@@ -196,7 +196,7 @@ def _defaults(function: FunctionType) -> Iterator[tuple[str, object]]:
 
 
 def _stored(code: CodeType, free: frozenset[str]) -> Iterator[str]:
-    """Yields the variables of enclosing functions and of the module that some code assigns."""
+    """Yields the variables of enclosing functions and of the module that `code` assigns."""
     for instruction in dis.get_instructions(code):
         if instruction.opname in _STORES:
             name = str(instruction.argval)

@@ -1,4 +1,4 @@
-"""Submitting a topology from a program, as ported programs do it: `StormSubmitter` and `ConfigurableTopology`."""
+"""Submitting a topology from a program, as programs for Storm do: `StormSubmitter` and `ConfigurableTopology`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from storm_on_spark.api.text.wording import kind_of, name_fault
 from storm_on_spark.api.topology import Topology
 
 _CLIENT: Final = "storm_on_spark.cli.client.submitter"
-"""The module that submits; imported when a topology is submitted, as it needs Spark and the cluster's libraries."""
+"""The module that submits. It is imported on submission only, because it needs Spark and the cluster's libraries."""
 _CONF_FILES: Final = "storm_on_spark.launch.conf_text"
-"""The module that reads YAML; imported when a file is named."""
+"""The module that reads YAML; imported only when a file is given."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,18 @@ class _NameSettings(Settings):
 
 
 class ProgressListener(Protocol):
-    """Is told how far an upload is, under Storm's names; any object with these methods."""
+    """Receives the progress of an upload, under Storm's names; any object with these methods."""
 
     def on_start(self, src_file: str, target_file: str, total_bytes: int) -> None:
-        """The upload of a file begins."""
+        """Called when the upload of a file begins."""
         ...
 
     def on_progress(self, src_file: str, target_file: str, bytes_uploaded: int, total_bytes: int) -> None:
-        """A part of it is there."""
+        """Called when a part of the file has been uploaded."""
         ...
 
     def on_completed(self, src_file: str, target_file: str, total_bytes: int) -> None:
-        """All of it is there."""
+        """Called when the whole file has been uploaded."""
         ...
 
 
@@ -54,7 +54,7 @@ class SubmitOptions:
         'INACTIVE'
 
     Raises:
-        ConfigError: the status is neither.
+        ConfigError: the status is neither `ACTIVE` nor `INACTIVE`.
     """
 
     initial_status: Literal["ACTIVE", "INACTIVE"] = "ACTIVE"
@@ -76,14 +76,14 @@ class Submitted:
 
 
 _taken: list[list[Submitted]] = []
-#: Where `taking` puts what is submitted, the innermost last.
+#: The lists in which `taking` collects submitted topologies, the innermost last.
 
 
 @contextlib.contextmanager
 def taking() -> Iterator[list[Submitted]]:
-    """Takes what is submitted inside instead of sending it to a cluster.
+    """Collects topologies that are submitted inside the `with` block instead of sending them to a cluster.
 
-    `storm-spark run FILE` and others run programs so, to find their topology.
+    `storm-spark run FILE` and other commands run a program this way to find its topology.
 
     Example:
         >>> from storm_on_spark.testing import ListSpout
@@ -113,11 +113,10 @@ def _check(name: object, conf: object, topology: object) -> None:
 
 
 class StormSubmitter:
-    """Submits topologies to a cluster, from a program; `storm-spark submit` does the same from a command line.
+    """Submits topologies to a cluster from a program; `storm-spark submit` does the same on the command line.
 
-    The topology is sent as it is, with the modules that its components and the program's script import from beside
-    them. The cluster is the one that the configuration names (`nimbus.seeds`), else the `storm-spark dev` that runs on
-    this host.
+    The topology is sent as it is, with the modules that its components and the program's script import from their own
+    folders. The configuration names the cluster (`nimbus.seeds`); the default is the `storm-spark dev` on this host.
     """
 
     @staticmethod
@@ -131,16 +130,16 @@ class StormSubmitter:
         """Submits a topology; returns when the cluster has accepted it.
 
         Args:
-            name: of the topology.
-            topo_conf: its configuration, and where the cluster is.
-            topology: what `TopologyBuilder.create_topology` returned.
-            opts: how it starts; active for None.
-            progress_listener: is told how far the upload is.
+            name: the topology's name.
+            topo_conf: its configuration, including the cluster's addresses.
+            topology: the result of `TopologyBuilder.create_topology`.
+            opts: how it starts; None for active.
+            progress_listener: receives the progress of the upload.
 
         Raises:
-            AlreadyAliveError: a topology of that name is there; Storm's `AlreadyAliveException`.
-            InvalidTopologyError: the topology makes no sense; Storm's `InvalidTopologyException`.
-            ConfigError: a key or value of the configuration makes no sense.
+            AlreadyAliveError: a topology with that name exists; Storm's `AlreadyAliveException`.
+            InvalidTopologyError: the topology is invalid; Storm's `InvalidTopologyException`.
+            ConfigError: a key or value of the configuration is invalid.
             StormError: no Nimbus answers.
 
         Example:
@@ -157,7 +156,7 @@ class StormSubmitter:
     def submit_topology_with_progress_bar(
         name: str, topo_conf: Mapping[str, Any], topology: Topology, opts: SubmitOptions | None = None
     ) -> None:
-        """Submits a topology and shows the upload on standard error; arguments and errors as `submit_topology`."""
+        """Like `submit_topology`, but shows the progress of the upload on standard error."""
         bar = None if _taken else importlib.import_module(_CLIENT).ProgressBar()
         StormSubmitter.submit_topology(name, topo_conf, topology, opts, bar)
 
@@ -165,8 +164,8 @@ class StormSubmitter:
 class ConfigurableTopology(ABC):
     """A program that makes a topology and is configured by files.
 
-    `storm-spark run FILE`, and `submit`, `explain` and others, take a file with such a class as it is. As a script of
-    its own, the program submits the topology: `python words.py -conf words.yaml`.
+    `storm-spark run FILE`, `submit`, `explain` and other commands accept a file with such a class as it is. Run as a
+    script, the program submits the topology: `python words.py -conf words.yaml`.
 
     Example:
         >>> from storm_on_spark.testing import ListSpout
@@ -187,8 +186,8 @@ class ConfigurableTopology(ABC):
 
     @property
     def conf(self) -> Config:
-        """The configuration, with what `-conf` files say."""
-        if "_conf" not in self.__dict__:  # a class of the user's whose __init__ does not call this one
+        """The configuration, including the files given by `-conf`."""
+        if "_conf" not in self.__dict__:  # a subclass whose __init__ does not call this one
             self._conf = Config()
         return self._conf
 
@@ -205,10 +204,10 @@ class ConfigurableTopology(ABC):
         """Reads the files named by `-conf` into the topology's configuration, and runs it with the other arguments.
 
         Returns:
-            What `run` returned; 0 for None.
+            The result of `run`; 0 for None.
 
         Raises:
-            ConfigError: a file is not named, can't be read, or holds what is no configuration.
+            ConfigError: no file follows `-conf`, or a file can't be read or holds no configuration.
         """
         rest = []
         given = iter(args)
@@ -224,30 +223,30 @@ class ConfigurableTopology(ABC):
 
     @staticmethod
     def load_conf(resource: str, conf: Config) -> Config:
-        """Adds the configuration in a YAML file to `conf`, and returns that. A single key `config` may hold it.
+        """Adds the configuration in a YAML file to `conf`, and returns `conf`. A single key `config` may hold it.
 
         Raises:
-            ConfigError: the file can't be read, or holds what is no configuration.
+            ConfigError: the file can't be read or holds no configuration.
         """
         conf.update(importlib.import_module(_CONF_FILES).read_file(Path(resource)))
         return conf
 
     @abstractmethod
     def run(self, args: list[str]) -> int | None:
-        """Makes the topology, and returns what `submit` returns.
+        """Builds and submits the topology, and returns the result of `submit`.
 
         Args:
-            args: those of the command line but `-conf` and its files.
+            args: the command line's arguments, without `-conf` and its files.
         """
 
     def submit(self, *what: Any) -> int:
         """Submits a topology: `submit(name, conf, builder)`, or `submit(conf, builder)` with `topology.name` in `conf`.
 
         Returns:
-            0; or -1 if that failed, after the error was printed to standard error.
+            0, or -1 if submitting failed; the error is then printed to standard error.
 
         Raises:
-            TypeError: the arguments are others.
+            TypeError: the arguments are neither of these.
             ConfigError: there is no name.
         """
         if len(what) not in (2, 3) or not isinstance(what[-1], TopologyBuilder) or not isinstance(what[-2], Mapping):

@@ -1,4 +1,4 @@
-"""Metrics of users: what `TopologyContext.register_*` returns and takes, under Storm's and Dropwizard's names."""
+"""Metrics of users: the arguments and results of `TopologyContext.register_*`, with Storm's and Dropwizard's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storm's first metrics: objects that are asked for a value and start again; `TopologyContext.register_metric`."""
+"""Storm's first metrics, for `TopologyContext.register_metric`: each report reads an object's value and resets it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 @runtime_checkable
 class IMetric(Protocol):
-    """A metric of a user's own: any object with this method.
+    """A user-defined metric: any object with this method.
 
     Example:
         >>> class Temperature:
@@ -19,7 +19,7 @@ class IMetric(Protocol):
     """
 
     def get_value_and_reset(self) -> Any:
-        """Returns the value since the last call, and starts again."""
+        """Returns the value since the last call, and resets it."""
         ...
 
 
@@ -45,20 +45,20 @@ class CountMetric:
         self._value += n
 
     def get_value_and_reset(self) -> int:
-        """Returns the count, and starts again at 0."""
+        """Returns the count, and resets it to 0."""
         value, self._value = self._value, 0
         return value
 
     def saved(self) -> int:
-        """Returns the count, and leaves it."""
+        """Returns the count without resetting it."""
         return self._value
 
     def back_to(self, saved: int) -> None:
-        """Sets the count back: the work is done again."""
+        """Sets the count back, because the work will be done again."""
         self._value = saved
 
     def update_metric_from_rpc(self, value: Any) -> None:
-        """Adds what a component in another language reports: a number, or None for 1."""
+        """Adds the number that a component in another language reports; None counts as 1."""
         self.incr_by(1 if value is None else int(value))
 
 
@@ -76,25 +76,25 @@ class MultiCountMetric:
         self._counts: dict[str, CountMetric] = {}
 
     def scope(self, key: str) -> CountMetric:
-        """Returns the count of that name."""
+        """Returns the count with that name."""
         return self._counts.setdefault(key, CountMetric())
 
     def get_value_and_reset(self) -> dict[str, int]:
-        """Returns the counts by name, and starts again."""
+        """Returns the counts by name, and resets them."""
         return {key: count.get_value_and_reset() for key, count in self._counts.items()}
 
     def saved(self) -> dict[str, int]:
-        """Returns the counts, and leaves them."""
+        """Returns the counts without resetting them."""
         return {key: count.saved() for key, count in self._counts.items()}
 
     def back_to(self, saved: dict[str, int]) -> None:
-        """Sets the counts back: the work is done again."""
+        """Sets the counts back, because the work will be done again."""
         for key, count in self._counts.items():
             count.back_to(saved.get(key, 0))
 
 
 class AssignableMetric:
-    """A value that is set, and that a report does not reset.
+    """A value that code sets and that a report does not reset.
 
     Example:
         >>> depth = AssignableMetric(0)
@@ -115,7 +115,7 @@ class AssignableMetric:
         return self._value
 
     def update_metric_from_rpc(self, value: Any) -> None:
-        """Sets what a component in another language reports."""
+        """Sets the value that a component in another language reports."""
         self._value = value
 
 
@@ -128,11 +128,11 @@ class ICombiner(ABC):
 
     @abstractmethod
     def combine(self, a: Any, b: Any) -> Any:
-        """Returns both values as one."""
+        """Returns the combination of both values."""
 
 
 class IReducer(ABC):
-    """Takes values one by one into an accumulator."""
+    """Adds values one by one to an accumulator."""
 
     @abstractmethod
     def init(self) -> Any:
@@ -140,15 +140,15 @@ class IReducer(ABC):
 
     @abstractmethod
     def reduce(self, accumulator: Any, value: Any) -> Any:
-        """Returns the accumulator with one value more."""
+        """Returns the accumulator with one more value."""
 
     @abstractmethod
     def extract_result(self, accumulator: Any) -> Any:
-        """Returns what the accumulator amounts to."""
+        """Returns the result of the accumulator."""
 
 
 class MeanReducer(IReducer):
-    """The mean of numbers; None without any.
+    """The mean of numbers; None if there are none.
 
     Example:
         >>> latency = ReducedMetric(MeanReducer())
@@ -158,7 +158,7 @@ class MeanReducer(IReducer):
     """
 
     def init(self) -> tuple[float, int]:
-        """Returns no sum of no numbers."""
+        """Returns an empty sum and count."""
         return 0.0, 0
 
     def reduce(self, accumulator: tuple[float, int], value: float) -> tuple[float, int]:
@@ -191,11 +191,11 @@ class CombinedMetric:
         self._value = combiner.identity()
 
     def update(self, value: Any) -> None:
-        """Combines a value with what is there."""
+        """Combines a value with the present one."""
         self._value = self._combiner.combine(self._value, value)
 
     def get_value_and_reset(self) -> Any:
-        """Returns the combined value, and starts again."""
+        """Returns the combined value, and resets it."""
         value, self._value = self._value, self._combiner.identity()
         return value
 
@@ -203,18 +203,18 @@ class CombinedMetric:
 
 
 class ReducedMetric:
-    """A value that a reducer makes of all updates."""
+    """A value that a reducer computes from all updates."""
 
     def __init__(self, reducer: IReducer) -> None:
         self._reducer = reducer
         self._accumulator = reducer.init()
 
     def update(self, value: Any) -> None:
-        """Gives a value to the reducer."""
+        """Passes a value to the reducer."""
         self._accumulator = self._reducer.reduce(self._accumulator, value)
 
     def get_value_and_reset(self) -> Any:
-        """Returns what the values amount to, and starts again."""
+        """Returns the reducer's result, and resets it."""
         accumulator, self._accumulator = self._accumulator, self._reducer.init()
         return self._reducer.extract_result(accumulator)
 
@@ -229,12 +229,12 @@ class MultiReducedMetric:
         self._parts: dict[str, ReducedMetric] = {}
 
     def scope(self, key: str) -> ReducedMetric:
-        """Returns the metric of that name."""
+        """Returns the metric with that name."""
         if key not in self._parts:
             self._parts[key] = ReducedMetric(self._reducer)
         return self._parts[key]
 
     def get_value_and_reset(self) -> dict[str, Any]:
-        """Returns the values by name, without those that are None, and starts again."""
+        """Returns the values that are not None by name, and resets them."""
         found = {key: part.get_value_and_reset() for key, part in self._parts.items()}
         return {key: value for key, value in found.items() if value is not None}

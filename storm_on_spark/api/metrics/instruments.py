@@ -1,7 +1,7 @@
 """The instruments of Storm's metrics v2: counters, gauges, meters, histograms and timers.
 
-An instrument belongs to one task in one process. What it has counted since the last report is sent with the next one,
-and added up over processes in the driver: its own `get_count` says what this process has counted.
+An instrument belongs to one task in one process. The next report sends what it has counted since the last one, and the
+driver adds this up over processes; `get_count` returns the count of this process only.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from storm_on_spark.api.text.wording import kind_of
 
 
 class Instrument(ABC):
-    """What all instruments have in common; `TopologyContext.register_counter` and others make them.
+    """The common base of instruments; `TopologyContext.register_counter` and similar methods make them.
 
     Args:
-        name: under which it is registered.
+        name: the name under which it is registered.
     """
 
     kind: ClassVar[str]
-    """How reports call it."""
+    """Its name in reports."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
 
     @abstractmethod
     def changes(self) -> Any:
-        """Returns what is new since the last call, in built-in types; None if nothing is."""
+        """Returns the changes since the last call, in built-in types; None if there are none."""
 
     @abstractmethod
     def saved(self) -> Any:
-        """Returns what `back_to` needs."""
+        """Returns the data that `back_to` needs."""
 
     @abstractmethod
     def back_to(self, saved: Any) -> None:
-        """Forgets what happened since `saved` returned this: the work is done again."""
+        """Forgets what was recorded since `saved` returned this, because the work will be done again."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -65,7 +65,7 @@ class Counter(Instrument):
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
         self._count = 0
-        #: What the last report said; None before the first, which says 0 too.
+        #: The last reported number; None before the first report, which also reports 0.
         self._reported: int | None = None
 
     def inc(self, n: int = 1) -> None:
@@ -77,7 +77,7 @@ class Counter(Instrument):
         self._count -= index(n)
 
     def get_count(self) -> int:
-        """Returns the number, as this process has counted it."""
+        """Returns the number that this process has counted."""
         return self._count
 
     def changes(self) -> int | None:
@@ -96,10 +96,10 @@ class Counter(Instrument):
 
 
 class Gauge(Instrument):
-    """A value that is asked for with each report.
+    """A value that each report reads.
 
     Args:
-        name: under which it is registered.
+        name: the name under which it is registered.
         source: a function without parameters, or an object with a method `get_value`.
 
     Raises:
@@ -137,7 +137,7 @@ class Gauge(Instrument):
 
 
 class Meter(Instrument):
-    """Counts events, and how many there are per second.
+    """Counts events and measures their rate.
 
     Example:
         >>> meter = Meter("requests")
@@ -154,11 +154,11 @@ class Meter(Instrument):
         self._reported: int | None = None
 
     def mark(self, n: int = 1) -> None:
-        """Counts `n` events that happen now."""
+        """Counts `n` events that happened now."""
         self._rates.mark(index(n))
 
     def get_count(self) -> int:
-        """Returns how many events this process has counted."""
+        """Returns the number of events that this process has counted."""
         return self._rates.count
 
     def get_mean_rate(self) -> float:
@@ -166,34 +166,34 @@ class Meter(Instrument):
         return self._rates.summary()["mean_rate"]
 
     def get_one_minute_rate(self) -> float:
-        """Returns the events per second, as an average that forgets over a minute."""
+        """Returns the events per second, as a moving average over a minute."""
         return self._rates.summary()["m1_rate"]
 
     def get_five_minute_rate(self) -> float:
-        """Returns the events per second, as an average that forgets over 5 minutes."""
+        """Returns the events per second, as a moving average over 5 minutes."""
         return self._rates.summary()["m5_rate"]
 
     def get_fifteen_minute_rate(self) -> float:
-        """Returns the events per second, as an average that forgets over 15 minutes."""
+        """Returns the events per second, as a moving average over 15 minutes."""
         return self._rates.summary()["m15_rate"]
 
     def changes(self) -> int | None:
-        """Returns the events since the last call."""
+        """Returns the number of events since the last call."""
         first, count = self._reported is None, self._rates.count
         new, self._reported = count - (self._reported or 0), count
         return new if new or first else None
 
     def saved(self) -> int:
-        """Returns how many events there were."""
+        """Returns the number of events."""
         return self._rates.count
 
     def back_to(self, saved: int) -> None:
-        """Takes the events back, but not out of the rates of this process."""
+        """Sets the count back, but not the rates of this process."""
         self._rates.count = saved
 
 
 class Histogram(Instrument):
-    """The spread of values; its percentiles are those of the last 1,028.
+    """The distribution of values; percentiles cover the last 1,028 values.
 
     Example:
         >>> histogram = Histogram("sizes")
@@ -217,15 +217,15 @@ class Histogram(Instrument):
         self._count += 1
 
     def get_count(self) -> int:
-        """Returns how many values this process has seen."""
+        """Returns the number of values that this process has seen."""
         return self._count
 
     def get_snapshot(self) -> Snapshot:
-        """Returns the spread of the last values that this process has seen."""
+        """Returns the distribution of the last values that this process has seen."""
         return Snapshot(self._values)
 
     def changes(self) -> tuple[int, list[float]] | None:
-        """Returns how many values there are since the last call, and the last ones of them."""
+        """Returns the number of values since the last call, and the last of these values."""
         first, count = self._reported is None, self._count
         new, self._reported = count - (self._reported or 0), count
         if not new:
@@ -237,17 +237,17 @@ class Histogram(Instrument):
         return self._count, list(self._values)
 
     def back_to(self, saved: tuple[int, list[float]]) -> None:
-        """Sets number and values back."""
+        """Sets the number and the values back."""
         self._count = saved[0]
         self._values = deque(saved[1], SAMPLES)
 
 
 class Timer(Histogram):
-    """The spread of durations, and how many of them there are per second. Reports give durations in milliseconds.
+    """The distribution of durations, and their rate. Reports give durations in milliseconds.
 
     Args:
-        name: under which it is registered.
-        now: monotonic seconds.
+        name: the name under which it is registered.
+        now: returns monotonic seconds.
 
     Example:
         >>> timer = Timer("look-up")
@@ -279,7 +279,7 @@ class Timer(Histogram):
         return self._rates.summary()["mean_rate"]
 
     def get_one_minute_rate(self) -> float:
-        """Returns the durations per second, as an average that forgets over a minute."""
+        """Returns the durations per second, as a moving average over a minute."""
         return self._rates.summary()["m1_rate"]
 
 
@@ -292,7 +292,7 @@ class TimerContext:
         self._began = now()
 
     def stop(self) -> float:
-        """Adds the time since the measurement began to the timer; returns it, in seconds."""
+        """Adds the time since the measurement began to the timer, and returns it in seconds."""
         seconds = self._now() - self._began
         self._timer.update(seconds)
         return seconds
@@ -309,4 +309,4 @@ class TimerContext:
 
 
 INSTRUMENTS: dict[str, type[Instrument]] = {made.kind: made for made in (Counter, Meter, Histogram, Timer)}
-"""Those that need nothing but a name, by kind."""
+"""The instruments that need only a name, by kind."""

@@ -1,4 +1,4 @@
-"""Rates of events and spreads of values, as Dropwizard's metrics, which Storm uses, compute them."""
+"""Rates of events and distributions of values, computed like Dropwizard's metrics, which Storm uses."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _TICK_SECS = 5.0
 _MINUTES = (1, 5, 15)
 
 SAMPLES = 1028
-"""The last values of a histogram or timer from which its percentiles are computed; Dropwizard's number."""
+"""The number of last values from which a histogram or timer computes percentiles, as in Dropwizard."""
 
 _PERCENTILES = {"p50": 0.5, "p75": 0.75, "p95": 0.95, "p98": 0.98, "p99": 0.99, "p999": 0.999}
 
 
 class Rates:
-    """Events per second: since the start, and as averages that forget, over 1, 5 and 15 minutes.
+    """Events per second: since the start, and as moving averages over 1, 5 and 15 minutes.
 
-    The averages are those of Unix's load: every 5 s, each moves towards the rate of these seconds.
+    The averages work like Unix's load average: every 5 s, each moves towards the rate of the last 5 s.
 
     Args:
-        now: monotonic seconds.
+        now: returns monotonic seconds.
 
     Example:
         >>> at = iter([0.0, 0.0, 5.0])
@@ -36,11 +36,11 @@ class Rates:
         self._began = self._ticked = now()
         self._waiting = 0
         self._averages: list[float] | None = None
-        #: How many events there were.
+        #: The number of events.
         self.count = 0
 
     def mark(self, events: int = 1) -> None:
-        """Counts events that happen now."""
+        """Counts events that happened now."""
         self._tick(self._now())
         self.count += events
         self._waiting += events
@@ -66,7 +66,7 @@ class Rates:
         elif ticks:
             self._averages = _moved(self._averages, rate, 1)
             ticks -= 1
-        if ticks:  # In these intervals nothing happened.
+        if ticks:  # Nothing happened in these intervals.
             self._averages = _moved(self._averages, 0.0, ticks)
 
 
@@ -76,7 +76,7 @@ def _moved(averages: list[float], rate: float, ticks: int) -> list[float]:
 
 
 class Snapshot:
-    """The spread of the last values of a histogram or timer.
+    """The distribution of the last values of a histogram or timer.
 
     Args:
         values: in any order.
@@ -91,7 +91,7 @@ class Snapshot:
         self._values = sorted(values)
 
     def get_value(self, quantile: float) -> float:
-        """Returns the value below which the part `quantile` (from 0 to 1) of all values lies; 0 without values.
+        """Returns the value below which the fraction `quantile` (from 0 to 1) of all values lies; 0 without values.
 
         Raises:
             ValueError: `quantile` is outside 0 to 1.
@@ -110,11 +110,11 @@ class Snapshot:
         return values[below - 1] + (position - below) * (values[below] - values[below - 1])
 
     def get_values(self) -> list[float]:
-        """Returns the values, ascending."""
+        """Returns the values in ascending order."""
         return list(self._values)
 
     def size(self) -> int:
-        """Returns how many values there are."""
+        """Returns the number of values."""
         return len(self._values)
 
     def get_median(self) -> float:
@@ -122,11 +122,11 @@ class Snapshot:
         return self.get_value(0.5)
 
     def get_min(self) -> float:
-        """Returns the least value; 0 without values."""
+        """Returns the minimum; 0 without values."""
         return self._values[0] if self._values else 0.0
 
     def get_max(self) -> float:
-        """Returns the greatest value; 0 without values."""
+        """Returns the maximum; 0 without values."""
         return self._values[-1] if self._values else 0.0
 
     def get_mean(self) -> float:

@@ -1,4 +1,4 @@
-"""The metrics of one task: registered by its component, reported by the runtime once per micro-batch."""
+"""The metrics of one task: its component registers them, and the runtime reports them once per micro-batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from storm_on_spark.api.text.traces import bounded
 from storm_on_spark.api.text.wording import kind_of
 
 MOST_METRICS: Final = 500
-"""Metrics of one task. A name that is made of data, such as one for every user, would grow without end."""
+"""The most metrics of one task. Without a limit, names made from data, such as one per user, would grow without end."""
 _MOST_NAME: Final = 200
 _MOST_TEXT: Final = 1000
 _MOST_PARTS: Final = 100
@@ -34,11 +34,11 @@ AMetric = TypeVar("AMetric", bound=IMetric)
 
 
 class Reading(NamedTuple):
-    """What one metric has to say since its last report, in built-in types."""
+    """The changes of one metric since its last report, in built-in types."""
 
     name: str
     kind: str
-    """The `kind` of an instrument; of Storm's first metrics `count`, whose values are added up, and `metric`."""
+    """The `kind` of an instrument; for Storm's first metrics `count`, whose values are added up, or `metric`."""
     value: Any
 
 
@@ -46,7 +46,7 @@ class MetricRegistry:
     """The metrics of a task, by name.
 
     Args:
-        where: how messages call the task.
+        where: names the task in messages.
         component: its component.
     """
 
@@ -55,7 +55,7 @@ class MetricRegistry:
         self._component = component
         self._instruments: dict[str, Instrument] = {}
         self._classic: dict[str, IMetric] = {}
-        #: Whether `open` or `prepare` has ended, after which `register_metric` is refused.
+        #: Whether `open` or `prepare` has returned; `register_metric` is then refused.
         self.prepared = False
 
     def __bool__(self) -> bool:
@@ -64,10 +64,10 @@ class MetricRegistry:
     # --- registering ----------------------------------------------------------------------------------------
 
     def add(self, name: str, kind: type[AnInstrument]) -> AnInstrument:
-        """Returns the instrument `name` of a kind, made when it is not there.
+        """Returns the instrument `name` of a kind; makes it if there is none.
 
         Raises:
-            InvalidTopologyError: the name is no name, of a metric of another kind, or one too many.
+            InvalidTopologyError: the name is invalid, belongs to a metric of another kind, or is one too many.
         """
         known = self._instruments.get(_text(name))
         if known is None:
@@ -77,7 +77,7 @@ class MetricRegistry:
         return known
 
     def put(self, name: str, instrument: AnInstrument) -> AnInstrument:
-        """Adds an instrument; a gauge takes the place of the one before.
+        """Adds an instrument; a gauge replaces an earlier one.
 
         Raises:
             InvalidTopologyError: as for `add`.
@@ -91,7 +91,7 @@ class MetricRegistry:
         return instrument
 
     def add_classic(self, name: str, metric: AMetric, bucket_secs: int) -> AMetric:
-        """Adds a metric of Storm's first kind; arguments and errors as for `TopologyContext.register_metric`."""
+        """Adds one of Storm's first metrics; arguments and errors as for `TopologyContext.register_metric`."""
         if self.prepared:
             raise self._error(f"register_metric({name!r}) must be called in open or prepare")
         if not _is_metric(metric):
@@ -106,10 +106,10 @@ class MetricRegistry:
         return metric
 
     def report(self, name: str, value: Any) -> None:
-        """Takes what a component in another language reports under a name: the metric's update, or just the value.
+        """Takes the value that a component in another language reports: it updates the metric, or becomes its value.
 
         Raises:
-            InvalidTopologyError: the name is no name, or one too many.
+            InvalidTopologyError: the name is invalid, or one too many.
         """
         metric = self._classic.get(name)
         if metric is None:
@@ -134,11 +134,11 @@ class MetricRegistry:
     # --- reading --------------------------------------------------------------------------------------------
 
     def classic(self, name: str) -> IMetric | None:
-        """Returns a metric that `register_metric` was given, or None."""
+        """Returns a metric that was given to `register_metric`, or None."""
         return self._classic.get(name)
 
     def living(self, kind: str, name: str) -> Any:
-        """Returns the metric that a snapshot names; None if the component registers it no more."""
+        """Returns the metric that a snapshot names; None if the component no longer registers it."""
         if kind in INSTRUMENTS:
             return self.add(name, INSTRUMENTS[kind])
         return self._classic.get(name) or self._instruments.get(name)
@@ -150,7 +150,7 @@ class MetricRegistry:
         return {**self._classic, **gauges}
 
     def readings(self, on_error: Callable[[str, Exception], None]) -> tuple[Reading, ...]:
-        """Returns what is new since the last call.
+        """Returns the changes since the last call.
 
         Args:
             on_error: called with the name of a metric whose own code raised, and the error.
@@ -159,7 +159,7 @@ class MetricRegistry:
         for name, instrument in list(self._instruments.items()):
             try:
                 value = instrument.changes()
-            except Exception as error:  # whatever a gauge raises
+            except Exception as error:  # a gauge may raise anything
                 on_error(name, error)
                 continue
             if value is not None:
@@ -168,7 +168,7 @@ class MetricRegistry:
             counts = isinstance(metric, _COUNTS)
             try:
                 value = metric.get_value_and_reset()
-            except Exception as error:  # whatever a user's metric raises
+            except Exception as error:  # a user's metric may raise anything
                 on_error(name, error)
                 continue
             if value is not None:
@@ -181,19 +181,19 @@ class MetricRegistry:
         return {name: known.saved() for name, known in self._instruments.items()}, counts
 
     def back_to(self, saved: Any) -> None:
-        """Forgets what was counted since `saved` was taken; values that are not counted are left as they are."""
+        """Forgets what was counted since `saved` was taken; values that are not counts stay as they are."""
         instruments, counts = saved
         for name, known in self._instruments.items():
             if name in instruments:
                 known.back_to(instruments[name])
-            elif known.kind in INSTRUMENTS:  # registered since
+            elif known.kind in INSTRUMENTS:  # registered later
                 known.back_to(INSTRUMENTS[known.kind](name).saved())
         for name, count in counts.items():
             self._classic[name].back_to(count)  # type: ignore[attr-defined] # it has one
 
 
 def _text(name: object) -> str:
-    """Returns the name of a metric; "" for what is no text."""
+    """Returns the name of a metric; "" if it is not a text."""
     return name if isinstance(name, str) else ""
 
 
@@ -206,7 +206,7 @@ def _is_metric(value: object) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Returns a value of a metric in types that JSON has; long texts and collections are cut off.
+    """Returns a value of a metric in JSON's types; long texts and collections are cut off.
 
     Example:
         >>> plain({"load": 0.5, 3: (1, 2)}), plain(float("nan")), plain(object) == str(object)
@@ -221,7 +221,7 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return bounded(value, _MOST_TEXT)
     if isinstance(value, int):
-        # A larger one is none in JSON that others can read.
+        # Other readers of JSON can't read larger numbers.
         return int(value) if abs(value) < 1 << 63 else f"{value:#x}"[:_MOST_TEXT]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
@@ -237,20 +237,20 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 class MetricsContext:
-    """What `TopologyContext` does for metrics: Storm's `IMetricsContext`.
+    """The methods of `TopologyContext` for metrics: Storm's `IMetricsContext`.
 
-    Once per micro-batch the runtime reports what is new, from whichever process executed the task, and the driver adds
-    it up: `TopologyInfo.components[id].metrics`, `storm-spark status --json` and the REST interface show it.
+    Once per micro-batch the process that executed the task reports changes, and the driver adds them up.
+    `TopologyInfo.components[id].metrics`, `storm-spark status --json` and the REST interface show the totals.
     """
 
     #: The metrics of this task.
     metrics: MetricRegistry
 
     def register_counter(self, name: str) -> Counter:
-        """Returns the counter of that name.
+        """Returns the counter with that name.
 
         Raises:
-            InvalidTopologyError: the name is empty, too long, one too many, or that of a metric of another kind.
+            InvalidTopologyError: the name is empty, too long, one too many, or taken by a metric of another kind.
 
         Example:
             >>> from storm_on_spark import BaseBasicBolt
@@ -266,23 +266,23 @@ class MetricsContext:
         return self.metrics.add(name, Counter)
 
     def register_meter(self, name: str) -> Meter:
-        """Returns the meter of that name; errors as for `register_counter`."""
+        """Returns the meter with that name; errors as for `register_counter`."""
         return self.metrics.add(name, Meter)
 
     def register_histogram(self, name: str) -> Histogram:
-        """Returns the histogram of that name; errors as for `register_counter`."""
+        """Returns the histogram with that name; errors as for `register_counter`."""
         return self.metrics.add(name, Histogram)
 
     def register_timer(self, name: str) -> Timer:
-        """Returns the timer of that name; errors as for `register_counter`."""
+        """Returns the timer with that name; errors as for `register_counter`."""
         return self.metrics.add(name, Timer)
 
     def register_gauge(self, name: str, gauge: Any) -> Any:
         """Registers a gauge, and returns it.
 
         Args:
-            name: of the gauge; one of the same name is replaced.
-            gauge: a function without parameters, or an object with a method `get_value`. It is asked after each
+            name: the gauge's name; an earlier gauge with this name is replaced.
+            gauge: a function without parameters, or an object with a method `get_value`. It is called after each
                 micro-batch in which the task executes.
 
         Raises:
@@ -298,19 +298,19 @@ class MetricsContext:
             self.register_gauge(f"{prefix}.{name}", gauge)
 
     def register_metric(self, name: str, metric: Any, time_bucket_size_in_secs: int = 60) -> Any:
-        """Registers a metric of Storm's first kind, in `open` or `prepare`.
+        """Registers one of Storm's first metrics, in `open` or `prepare`.
 
         Args:
-            name: of the metric.
-            metric: an object with a method `get_value_and_reset`; or an `ICombiner` or `IReducer`, of which a
-                `CombinedMetric` or `ReducedMetric` is made.
-            time_bucket_size_in_secs: at least 1. Without further effect: a bucket is a micro-batch.
+            name: the metric's name.
+            metric: an object with a method `get_value_and_reset`, or an `ICombiner` or `IReducer`, which is wrapped in
+                a `CombinedMetric` or `ReducedMetric`.
+            time_bucket_size_in_secs: at least 1. It has no further effect: a bucket is a micro-batch.
 
         Returns:
             The metric.
 
         Raises:
-            InvalidTopologyError: the name is registered, the bucket is too short, or `open` or `prepare` has ended.
+            InvalidTopologyError: the name is taken, the bucket is too short, or `open` or `prepare` has returned.
 
         Example:
             >>> from storm_on_spark import BaseBasicBolt
@@ -328,5 +328,5 @@ class MetricsContext:
         return self.metrics.add_classic(name, metric, time_bucket_size_in_secs)
 
     def get_registered_metric_by_name(self, name: str) -> Any:
-        """Returns what `register_metric` registered under a name, or None."""
+        """Returns the metric that `register_metric` registered under a name, or None."""
         return self.metrics.classic(name)

@@ -1,4 +1,4 @@
-"""Ids of the system's components and streams. Ids of users may not start with `__`."""
+"""Ids of the system's components and streams. Ids of users must not start with `__`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declarer by which a component declares its output streams."""
+"""The object with which a component declares its output streams."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OutputFieldsDeclarer:
 
     @property
     def streams(self) -> dict[str, StreamSpec]:
-        """What has been declared so far, by stream id; a new dict."""
+        """The streams declared so far, by id; a new dict."""
         return dict(self._streams)
 
     def declare(self, fields: Fields | str | Iterable[str], direct: bool = False) -> None:
@@ -42,12 +42,12 @@ class OutputFieldsDeclarer:
         """Declares one stream.
 
         Args:
-            stream: its id; may not start with `__`.
+            stream: its id; must not start with `__`.
             fields: the names of its values.
-            direct: whether the emitting component names the receiving task, by `emit_direct`.
+            direct: whether the emitting component chooses the receiving task with `emit_direct`.
 
         Raises:
-            InvalidTopologyError: the stream is declared already, or an argument is not what it should be.
+            InvalidTopologyError: the stream is already declared, or an argument is invalid.
         """
         if fault := name_fault(stream):
             raise self._error(f"a stream id {fault}", None)

@@ -15,17 +15,17 @@ T = TypeVar("T")
 
 @final
 class Fields:
-    """An immutable list of field names, each with a type or without.
+    """An immutable list of field names, each with an optional type.
 
-    Types say what a stream is for others, such as a DataFrame; the values of tuples are not checked against them. They
-    don't count when fields are compared.
+    Types describe a stream for others, such as a DataFrame; the values of tuples are not checked against them.
+    Comparisons of fields ignore types.
 
     Args:
         names: the names, or one iterable of them. A single string is one name. A dict gives each name a type of Spark
             SQL, such as `string`, `long` or `array<double>`, or None.
 
     Raises:
-        InvalidTopologyError: a name is no string, is empty, or occurs twice; or a type is none.
+        InvalidTopologyError: a name is not a string, is empty, or occurs twice; or a type is unknown.
 
     Example:
         >>> fields = Fields("word", "count")
@@ -88,7 +88,7 @@ class Fields:
         """Returns the position of `name`.
 
         Raises:
-            UnknownFieldError: there is no such field; the message names those there are.
+            UnknownFieldError: there is no such field; the message lists the existing fields.
         """
         try:
             return self._positions[name]
@@ -106,14 +106,14 @@ class Fields:
         return MappingProxyType(self._types)
 
     def contains(self, name: str) -> bool:
-        """Returns whether there is a field `name`; equal to `name in fields`."""
+        """Returns whether there is a field `name`; the same as `name in fields`."""
         return name in self._positions
 
     def select(self, selector: Fields, values: Sequence[T]) -> list[T]:
-        """Returns those of `values` (as many as these fields) that `selector` names, in the selector's order.
+        """Returns the values of the fields that `selector` names, in its order; `values` has one value per field.
 
         Raises:
-            UnknownFieldError: `selector` has a field that is not here.
+            UnknownFieldError: `selector` names a field that is missing here.
 
         Example:
             >>> Fields("word", "count", "day").select(Fields("day", "word"), ["storm", 3, "Monday"])
@@ -140,7 +140,7 @@ class Fields:
         return self.index(name)
 
     def __contains__(self, name: object) -> bool:
-        # Compared, not hashed: "in" answers for any object.
+        # Compared, not hashed, so that "in" works for any object.
         return name in self._names
 
     def __getitem__(self, position: int) -> str:

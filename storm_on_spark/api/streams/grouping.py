@@ -1,7 +1,7 @@
 """Groupings: which tasks of a subscribing bolt receive a tuple.
 
-`GROUPINGS` lists them, and each says here all that the compiler, `explain` and Storm's protocols know of it. How it
-chooses is in `runtime/emit/routing.py`, and the method that users call in `api/building/builder.py`.
+`GROUPINGS` lists them. Each class has everything that the compiler, `explain` and Storm's protocols need to know.
+`runtime/emit/routing.py` has the code that chooses tasks, and `api/building/builder.py` the method that users call.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Grouping(ABC):
     """Base of all groupings; equal by value."""
 
     words: ClassVar[str]
-    """How tuples are distributed over the tasks of the consumer; `explain` fills in {tasks}, {first} and {fields}."""
+    """Describes how tuples reach the consumer's tasks; `explain` fills in {tasks}, {first} and {fields}."""
     storm_type: ClassVar[str] = "CUSTOM_SERIALIZED"
-    """The field of Thrift's `Grouping` that Storm uses, as its protocol for other languages names it."""
+    """The matching field of Thrift's `Grouping`, as named in Storm's protocol for other languages."""
     any_task: ClassVar[bool] = False
-    """Whether any task may receive a tuple, so that one of the same partition will do."""
+    """Whether any task may receive a tuple, so that a task of the same partition can."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -35,7 +35,7 @@ class Grouping(ABC):
         """
 
     def to_storm(self) -> dict[str, Any]:
-        """Returns the grouping as Storm's protocol for other languages has it.
+        """Returns the grouping as in Storm's protocol for other languages.
 
         Example:
             >>> FieldsGrouping(Fields("word")).to_storm(), GlobalGrouping().to_storm()
@@ -60,7 +60,7 @@ class KeyedGrouping(Grouping):
 
 @dataclass(frozen=True)
 class ShuffleGrouping(Grouping):
-    """Evenly over the tasks, in no particular order."""
+    """Spreads tuples evenly over the tasks, in no particular order."""
 
     words = "evenly over {tasks}"
     storm_type = "SHUFFLE"
@@ -72,7 +72,7 @@ class ShuffleGrouping(Grouping):
 
 @dataclass(frozen=True)
 class FieldsGrouping(KeyedGrouping):
-    """Equal values of `fields` always go to the same task."""
+    """Sends tuples with equal values of `fields` to the same task."""
 
     words = "hash of {fields} over {tasks}"
     storm_type = "FIELDS"
@@ -86,7 +86,7 @@ class FieldsGrouping(KeyedGrouping):
 
 @dataclass(frozen=True)
 class AllGrouping(Grouping):
-    """Every task receives every tuple."""
+    """Sends every tuple to every task."""
 
     words = "a copy to each of {tasks}"
     storm_type = "ALL"
@@ -97,7 +97,7 @@ class AllGrouping(Grouping):
 
 @dataclass(frozen=True)
 class GlobalGrouping(Grouping):
-    """Everything goes to the task with the lowest id. In Storm it is a fields grouping by no fields."""
+    """Sends all tuples to the task with the lowest id. In Storm this is a fields grouping without fields."""
 
     words = "all to {first}"
     storm_type = "FIELDS"
@@ -111,7 +111,7 @@ class GlobalGrouping(Grouping):
 
 @dataclass(frozen=True)
 class NoneGrouping(Grouping):
-    """Any task may receive a tuple; as in Storm the same as a shuffle."""
+    """Lets any task receive a tuple; as in Storm, the same as a shuffle grouping."""
 
     words = ShuffleGrouping.words
     storm_type = "NONE"
@@ -123,7 +123,7 @@ class NoneGrouping(Grouping):
 
 @dataclass(frozen=True)
 class LocalOrShuffleGrouping(Grouping):
-    """A task in the same partition if there is one, otherwise as a shuffle."""
+    """Chooses a task in the same partition if there is one, and otherwise works like a shuffle grouping."""
 
     words = ShuffleGrouping.words
     storm_type = "LOCAL_OR_SHUFFLE"
@@ -135,7 +135,7 @@ class LocalOrShuffleGrouping(Grouping):
 
 @dataclass(frozen=True)
 class PartialKeyGrouping(KeyedGrouping):
-    """Two candidate tasks per key; the emitting task takes the one that it has used less. For skewed keys."""
+    """Has two candidate tasks per key; the emitting task takes the one that it has used less. For skewed keys."""
 
     words = "the less used of two tasks for each {fields}, out of {tasks}"
 
@@ -145,7 +145,7 @@ class PartialKeyGrouping(KeyedGrouping):
 
 @dataclass(frozen=True)
 class DirectGrouping(Grouping):
-    """The emitting component names the task, by `emit_direct`; the stream must be declared direct."""
+    """Lets the emitting component choose the task with `emit_direct`; the stream must be declared direct."""
 
     words = "to the one of {tasks} that emit_direct names"
     storm_type = "DIRECT"
@@ -164,4 +164,4 @@ GROUPINGS: Final = (
     PartialKeyGrouping,
     DirectGrouping,
 )
-"""All but those that users write."""
+"""All groupings except those that users write."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from storm_on_spark.api.streams.fields import Fields
 
 DEFAULT_STREAM: Final = "default"
-"""The stream that is used if none is named."""
+"""The default stream."""
 
 
 @dataclass(frozen=True, order=True)
@@ -50,4 +50,4 @@ class StreamSpec:
 
     fields: Fields
     direct: bool = False
-    """Whether the emitting component names the receiving task, by `emit_direct`."""
+    """Whether the emitting component chooses the receiving task with `emit_direct`."""

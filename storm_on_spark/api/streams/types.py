@@ -1,4 +1,4 @@
-"""Types of fields, by the names that Spark SQL has for them."""
+"""Types of fields, with their names in Spark SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAIN_TYPES: Final = (
     "double",
     "date",
 )
-"""Those without arguments, but for `timestamp`."""
+"""Types without arguments, except `timestamp`."""
 DECIMAL: Final = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
 _MOST_DIGITS: Final = 38
 
@@ -28,11 +28,11 @@ def check_type(name: str, kind: Any) -> None:
     """Checks a type: one of `PLAIN_TYPES`, timestamp, `decimal(P,S)`, or `array<…>` of one of them.
 
     Args:
-        name: of its field, for the message.
+        name: the field's name, for the message.
         kind: the type.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is none of these.
 
     Example:
         >>> check_type("price", "decimal(10,2)")

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Values(list[Any]):
-    """The values of a tuple, in the order of the stream's fields; a list by another name.
+    """The values of a tuple, in the order of the stream's fields; a plain list with Storm's name.
 
     `emit` takes any list or tuple. This class is for ported code.
 
@@ -24,5 +24,5 @@ class Values(list[Any]):
         return f"Values({', '.join(map(repr, self))})"
 
     def __reduce__(self) -> tuple[type[Values], tuple[Any, ...]]:
-        # Pickling a list calls its class without arguments and then appends: this keeps it one step.
+        # By default, unpickling a list calls its class without arguments and then appends; this needs one step.
         return type(self), tuple(self)

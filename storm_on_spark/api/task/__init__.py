@@ -1,1 +1,1 @@
-"""What a task has while it runs: its context, the collectors by which it emits, its hooks."""
+"""The objects that a task uses while it runs: its context, its collectors and its hooks."""

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class BaseTaskHook(ITaskHook):
-    """Receives an event for each thing that its task does; override the methods that you need.
+    """Receives an event for every action of its task; override the methods that you need.
 
-    There are no events for batches: what a `BatchBolt` executes and emits, and what a `BatchSpout` emits.
+    There are no events for the batches that a `BatchBolt` executes and emits or a `BatchSpout` emits.
 
-    Added by `context.add_task_hook(hook)` in `open` or `prepare`, or for every task by the configuration key
-    `topology.auto.task.hooks`, a list of names of classes, each as `module.Class`.
+    Add a hook with `context.add_task_hook(hook)` in `open` or `prepare`, or add hooks to every task with the
+    configuration key `topology.auto.task.hooks`, a list of class names, each as `module.Class`.
 
     Example:
         >>> from storm_on_spark.api import EmitInfo
@@ -49,19 +49,19 @@ class BaseTaskHook(ITaskHook):
         """Called when the task stops."""
 
     def emit(self, info: EmitInfo) -> None:
-        """The task emitted a tuple."""
+        """Called when the task emitted a tuple."""
 
     def spout_ack(self, info: SpoutAckInfo) -> None:
-        """A tuple of this spout task was acked."""
+        """Called when a tuple of this spout task was acked."""
 
     def spout_fail(self, info: SpoutFailInfo) -> None:
-        """A tuple of this spout task failed."""
+        """Called when a tuple of this spout task failed."""
 
     def bolt_execute(self, info: BoltExecuteInfo) -> None:
-        """This bolt task executed a tuple."""
+        """Called when this bolt task executed a tuple."""
 
     def bolt_ack(self, info: BoltAckInfo) -> None:
-        """This bolt task acked a tuple."""
+        """Called when this bolt task acked a tuple."""
 
     def bolt_fail(self, info: BoltFailInfo) -> None:
-        """This bolt task failed a tuple."""
+        """Called when this bolt task failed a tuple."""

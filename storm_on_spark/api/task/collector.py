@@ -1,4 +1,4 @@
-"""Collectors: the objects by which components emit, ack and fail.
+"""Collectors: the objects with which components emit, ack and fail.
 
 These are interfaces: the runtime implements them for running topologies, the test kit for unit tests.
 """
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import pyarrow
 
 Anchors = Tuple | Iterable[Tuple] | None
-"""What an emit may be anchored to: one tuple, several, or nothing."""
+"""Valid anchors of an emit: one tuple, several, or none."""
 
 
 class OutputCollector(ABC):
     """The collector of a `BaseRichBolt`.
 
     Emitting, acking and failing is allowed while the bolt executes, on the thread that calls `execute`, and
-    refused with a `TupleError` afterwards; an input may be acked in a later `execute` than its own.
+    refused with a `TupleError` afterwards. An input may be acked in a later call of `execute`.
     """
 
     @abstractmethod
@@ -32,9 +32,9 @@ class OutputCollector(ABC):
         """Emits a tuple.
 
         Args:
-            values: as many as the stream has fields, in their order.
-            anchors: the input tuple or tuples from which this one follows. It becomes part of their trees, which
-                are complete only when it is acked too. `None` leaves it unanchored: its loss goes unnoticed.
+            values: one per field of the stream, in the fields' order.
+            anchors: the input tuple or tuples that this one results from. It becomes part of their trees, which are
+                complete only when it is acked too. `None` leaves it unanchored: its loss goes unnoticed.
             stream: one that `declare_output_fields` declared.
 
         Returns:
@@ -49,11 +49,11 @@ class OutputCollector(ABC):
     def emit_direct(
         self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Emits a tuple to one task, over a stream that was declared direct; otherwise as `emit`."""
+        """Emits a tuple to one task, over a stream that was declared direct; otherwise like `emit`."""
 
     @abstractmethod
     def ack(self, tup: Tuple) -> None:
-        """Acks `tup`: the bolt has finished with it.
+        """Acks `tup`: the bolt has finished processing it.
 
         Every input must be acked or failed; further calls for the same tuple are ignored.
         """
@@ -64,11 +64,11 @@ class OutputCollector(ABC):
 
     @abstractmethod
     def reset_timeout(self, tup: Tuple) -> None:
-        """Starts the message timeout of the trees of `tup` afresh."""
+        """Restarts the message timeout of the trees of `tup`."""
 
     @abstractmethod
     def report_error(self, error: BaseException) -> None:
-        """Shows `error` in the topology's status; the bolt goes on."""
+        """Shows `error` in the topology's status; the bolt continues."""
 
 
 class SpoutOutputCollector(ABC):
@@ -79,10 +79,9 @@ class SpoutOutputCollector(ABC):
         """Emits a tuple.
 
         Args:
-            values: as many as the stream has fields, in their order.
+            values: one per field of the stream, in the fields' order.
             message_id: any picklable value that is not `None`; `ack` or `fail` of the spout is called with it
-                once the tuple's tree is complete, has failed or timed out. Without it the tuple isn't
-                tracked.
+                once the tuple's tree is complete, has failed or timed out. Without it the tuple is not tracked.
             stream: one that `declare_output_fields` declared.
 
         Returns:
@@ -97,15 +96,15 @@ class SpoutOutputCollector(ABC):
     def emit_direct(
         self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Emits a tuple to one task, over a stream that was declared direct; otherwise as `emit`."""
+        """Emits a tuple to one task, over a stream that was declared direct; otherwise like `emit`."""
 
     @abstractmethod
     def report_error(self, error: BaseException) -> None:
-        """Shows `error` in the topology's status; the spout goes on."""
+        """Shows `error` in the topology's status; the spout continues."""
 
     @abstractmethod
     def pending_count(self) -> int:
-        """Returns how many of this task's tuples with a message id are neither acked nor failed."""
+        """Returns the number of this task's tuples with a message id that are neither acked nor failed."""
 
     def get_pending_count(self) -> int:
         """Storm's spelling of `pending_count`, for ported code."""
@@ -126,9 +125,8 @@ class BatchSpoutOutputCollector(ABC):
 
         Args:
             batch: the columns must be the stream's fields, in their order. Its buffers must not change afterwards.
-            message_ids: one for each row: `ack_batch` or `fail_batch` of the spout is called with it once the row's
-                tree is complete, has failed or timed out. Rows whose id is null aren't tracked; without ids, none
-                is.
+            message_ids: one per row; `ack_batch` or `fail_batch` of the spout is called with it once the row's tree is
+                complete, has failed or timed out. Rows whose id is null are not tracked; without ids, no row is.
             stream: one that `declare_output_fields` declared.
 
         Raises:
@@ -138,11 +136,11 @@ class BatchSpoutOutputCollector(ABC):
 
     @abstractmethod
     def report_error(self, error: BaseException) -> None:
-        """Shows `error` in the topology's status; the spout goes on."""
+        """Shows `error` in the topology's status; the spout continues."""
 
     @abstractmethod
     def pending_count(self) -> int:
-        """Returns how many of this task's rows with a message id are neither acked nor failed."""
+        """Returns the number of this task's rows with a message id that are neither acked nor failed."""
 
 
 class BasicOutputCollector(ABC):
@@ -153,7 +151,7 @@ class BasicOutputCollector(ABC):
         """Emits a tuple that is anchored to the input.
 
         Args:
-            values: as many as the stream has fields, in their order.
+            values: one per field of the stream, in the fields' order.
             stream: one that `declare_output_fields` declared.
 
         Returns:
@@ -166,15 +164,15 @@ class BasicOutputCollector(ABC):
 
     @abstractmethod
     def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
-        """Emits a tuple to one task, over a stream that was declared direct; otherwise as `emit`."""
+        """Emits a tuple to one task, over a stream that was declared direct; otherwise like `emit`."""
 
     @abstractmethod
     def reset_timeout(self, tup: Tuple) -> None:
-        """Starts the message timeout of the trees of `tup` afresh."""
+        """Restarts the message timeout of the trees of `tup`."""
 
     @abstractmethod
     def report_error(self, error: BaseException) -> None:
-        """Shows `error` in the topology's status; the bolt goes on."""
+        """Shows `error` in the topology's status; the bolt continues."""
 
 
 class BatchOutputCollector(ABC):
@@ -194,9 +192,9 @@ class BatchOutputCollector(ABC):
 
         Args:
             batch: the columns must be the stream's fields, in their order.
-            parent: as many integers as `batch` has rows: the row of the input batch that each row is
-                anchored to, -1 for none. `None` anchors row *i* to input row *i* if both batches have as many
-                rows, and otherwise leaves the whole batch unanchored.
+            parent: one integer per row of `batch`: the row of the input batch that this row is anchored to, or -1
+                for none. `None` anchors row *i* to input row *i* if both batches have the same number of rows, and
+                otherwise leaves the whole batch unanchored.
             stream: one that `declare_output_fields` declared.
 
         Raises:
@@ -210,4 +208,4 @@ class BatchOutputCollector(ABC):
 
     @abstractmethod
     def report_error(self, error: BaseException) -> None:
-        """Shows `error` in the topology's status; the bolt goes on."""
+        """Shows `error` in the topology's status; the bolt continues."""

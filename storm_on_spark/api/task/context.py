@@ -1,4 +1,4 @@
-"""The context of a task: what it can read about itself and its topology."""
+"""The context of a task: information about the task and its topology."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storm_on_spark.api.topology import ComponentSpec, Topology
 
 _PLAIN: Final = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset, type)
-"""Types of values of which equal ones may be one object."""
+"""Types of values for which equal values may be the same object."""
 _SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fields("rate_secs"))}
 
 
@@ -36,18 +36,18 @@ class _TimeoutSettings(Settings):
 class TopologyContext(WorkerTopologyContext, MetricsContext):
     """A task's identity, configuration and topology.
 
-    Made by the runtime, one for every task; `open` and `prepare` receive it. It belongs to its process and
-    can't be pickled: a bolt that keeps it as an attribute gets a new one whenever `prepare` runs.
+    The runtime makes one for every task and passes it to `open` or `prepare`. It belongs to its process and can't be
+    pickled: a bolt that keeps it as an attribute gets a new one whenever `prepare` runs.
 
     Args:
-        topology: what runs.
+        topology: the running topology.
         conf: the topology's configuration merged with the component's.
-        tasks: the task ids of every component, those of the system included.
+        tasks: the task ids of every component, including the system's.
         task_id: this task.
         topology_name: the name under which the topology runs.
         storm_id: the id of this run.
-        pid_dir: this machine's folder for child processes of this start; empty where there is no run.
-        worker: what the tasks of this process share; for None nothing, and `pid_dir`.
+        pid_dir: this machine's folder for child processes of this start; empty if there is no run.
+        worker: shared by the tasks of this process; None makes one with `pid_dir`.
 
     Raises:
         InvalidTopologyError: no component has the task `task_id`.
@@ -97,7 +97,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
 
     @property
     def this_task_index(self) -> int:
-        """The position of this task among those of its component, counted from 0."""
+        """The position of this task among its component's tasks, counted from 0."""
         return self._tasks[self.this_component_id].index(self._task_id)
 
     @property
@@ -111,7 +111,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         return self._conf
 
     def this_sources(self) -> dict[GlobalStreamId, Grouping]:
-        """Returns what this component subscribes to."""
+        """Returns the streams that this component subscribes to, with their groupings."""
         return self.sources(self.this_component_id)
 
     def this_targets(self) -> dict[str, dict[str, Grouping]]:
@@ -144,7 +144,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
 
     @property
     def component_ids(self) -> list[str]:
-        """All components that have tasks, those of the system included."""
+        """All components that have tasks, including the system's."""
         return list(self._tasks)
 
     @property
@@ -164,7 +164,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
             raise InvalidTopologyError(f"no component has task {task}; there are: {self._tasks}") from None
 
     def component_tasks(self, component: str) -> list[int]:
-        """Returns the tasks of a component, ascending.
+        """Returns the tasks of a component, in ascending order.
 
         Raises:
             InvalidTopologyError: there is no such component.
@@ -199,7 +199,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         return streams[stream].fields
 
     def sources(self, component: str) -> dict[GlobalStreamId, Grouping]:
-        """Returns what a component subscribes to.
+        """Returns the streams that a component subscribes to, with their groupings.
 
         Raises:
             InvalidTopologyError: there is no such component.
@@ -243,19 +243,19 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         return self._worker.executor_data.get(self.this_component_id, {}).get(name, default)
 
     def shared_objects(self) -> dict[tuple[str, str], object]:
-        """Returns the objects that are no state of a component that keeps them: its metrics, and resources.
+        """Returns the objects that are not saved as state of a component that keeps them: its metrics, and resources.
 
-        They are named by kind, `metric` or `resource`, and name. Plain values are left out.
+        Keys are the kind, `metric` or `resource`, and the name. Plain values are left out.
         """
         resources = {("resource", name): value for name, value in self._worker.resources.items()}
         found = {**{("metric", name): known for name, known in self.metrics.given.items()}, **resources}
         return {key: value for key, value in found.items() if not isinstance(value, _PLAIN)}
 
     def add_task_hook(self, hook: ITaskHook) -> None:
-        """Adds a hook to this task, after calling its `prepare`. For use in `open` or `prepare`.
+        """Calls a hook's `prepare` and adds it to this task. For use in `open` or `prepare`.
 
         Raises:
-            InvalidTopologyError: `hook` is no instance of a subclass of `BaseTaskHook`.
+            InvalidTopologyError: `hook` is not an instance of a subclass of `BaseTaskHook`.
         """
         if not isinstance(hook, ITaskHook):
             raise InvalidTopologyError(
@@ -282,7 +282,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         return self.this_task_id
 
     def get_this_task_index(self) -> int:
-        """Returns the position of this task among those of its component."""
+        """Returns the position of this task among its component's tasks."""
         return self.this_task_index
 
     def get_this_component_id(self) -> str:
@@ -302,7 +302,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         return self.topology_name
 
     def get_raw_topology(self) -> Topology:
-        """Returns the topology; what it knows of its components is their places, not their code."""
+        """Returns the topology; its components have their places in it, but not their code."""
         return self._topology
 
     def get_this_output_fields_for_streams(self) -> dict[str, list[str]]:
@@ -346,7 +346,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         return self.this_input_fields()
 
     def get_this_sources(self) -> dict[GlobalStreamId, Grouping]:
-        """Returns what this component subscribes to."""
+        """Returns the streams that this component subscribes to, with their groupings."""
         return self.this_sources()
 
     def get_this_targets(self) -> dict[str, dict[str, Grouping]]:
@@ -354,7 +354,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         return self.this_targets()
 
     def get_sources(self, component: str) -> dict[GlobalStreamId, Grouping]:
-        """Returns what a component subscribes to."""
+        """Returns the streams that a component subscribes to, with their groupings."""
         return self.sources(component)
 
     def get_targets(self, component: str) -> dict[str, dict[str, Grouping]]:
@@ -371,7 +371,7 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         if component == SYSTEM_COMPONENT:
             return _SYSTEM_STREAMS
         if component in self._tasks and component not in self._topology:
-            return {}  # A component of the system, such as the acker: its streams are not public.
+            return {}  # The streams of system components, such as the acker, are not public.
         return self._spec(component).streams
 
     def _spec(self, component: str) -> ComponentSpec:

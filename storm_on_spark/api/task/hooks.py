@@ -1,4 +1,4 @@
-"""Task hooks: user code that receives an event for each thing that a task does."""
+"""Task hooks: user code that receives an event for every action of a task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SpoutAckInfo:
     message_id: Any
     task_id: int
     complete_latency_ms: float | None
-    """From emit to ack; `None` if it wasn't measured."""
+    """Time from emit to ack; `None` if it wasn't measured."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class SpoutFailInfo:
     message_id: Any
     task_id: int
     fail_latency_ms: float | None
-    """From emit to fail; `None` if it wasn't measured."""
+    """Time from emit to fail; `None` if it wasn't measured."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class BoltAckInfo:
     tuple: Tuple
     task_id: int
     process_latency_ms: float | None
-    """From `execute` to ack; `None` if it wasn't measured."""
+    """Time from `execute` to ack; `None` if it wasn't measured."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class BoltFailInfo:
     tuple: Tuple
     task_id: int
     fail_latency_ms: float | None
-    """From `execute` to fail; `None` if it wasn't measured."""
+    """Time from `execute` to fail; `None` if it wasn't measured."""
 
 
 class ITaskHook(ABC):
@@ -92,24 +92,24 @@ class ITaskHook(ABC):
 
     @abstractmethod
     def emit(self, info: EmitInfo) -> None:
-        """The task emitted a tuple."""
+        """Called when the task emitted a tuple."""
 
     @abstractmethod
     def spout_ack(self, info: SpoutAckInfo) -> None:
-        """A tuple of this spout task was acked."""
+        """Called when a tuple of this spout task was acked."""
 
     @abstractmethod
     def spout_fail(self, info: SpoutFailInfo) -> None:
-        """A tuple of this spout task failed."""
+        """Called when a tuple of this spout task failed."""
 
     @abstractmethod
     def bolt_execute(self, info: BoltExecuteInfo) -> None:
-        """This bolt task executed a tuple."""
+        """Called when this bolt task executed a tuple."""
 
     @abstractmethod
     def bolt_ack(self, info: BoltAckInfo) -> None:
-        """This bolt task acked a tuple."""
+        """Called when this bolt task acked a tuple."""
 
     @abstractmethod
     def bolt_fail(self, info: BoltFailInfo) -> None:
-        """This bolt task failed a tuple."""
+        """Called when this bolt task failed a tuple."""

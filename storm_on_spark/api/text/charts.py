@@ -21,8 +21,8 @@ def sparkline(values: Sequence[float], label: str, every_secs: float = 1.0) -> s
 
     Args:
         values: oldest first.
-        label: what they are.
-        every_secs: between two of them.
+        label: the meaning of the values.
+        every_secs: the time between two values.
 
     Example:
         >>> sparkline([], "acked/s")
@@ -53,14 +53,14 @@ def sparkline(values: Sequence[float], label: str, every_secs: float = 1.0) -> s
 def stacked_bars(
     bars: Sequence[Sequence[float]], labels: Sequence[str], names: Sequence[str], unit: str, below: str = ""
 ) -> str:
-    """Returns a chart of bars, each of parts on one another, with a legend.
+    """Returns a chart of stacked bars, with a legend.
 
     Args:
         bars: for each bar the sizes of its parts, from the bottom.
-        labels: below the bars; some are left out where there are many.
-        names: of the parts.
-        unit: of the sizes.
-        below: what the labels are.
+        labels: labels below the bars; if there are many, some are left out.
+        names: names of the parts.
+        unit: unit of the sizes.
+        below: the meaning of the labels.
 
     Example:
         >>> stacked_bars([], [], [], "ms")
@@ -101,7 +101,7 @@ def stacked_bars(
 
 
 def _scale(most: float) -> tuple[list[float], float]:
-    """Returns round numbers for an axis from 0, and the last of them, which is not below `most`.
+    """Returns round numbers for an axis from 0, and the last of them, which is at least `most`.
 
     Example:
         >>> _scale(1250), _scale(0)
@@ -116,7 +116,7 @@ def _scale(most: float) -> tuple[list[float], float]:
 
 
 def _axes(width: float, height: float, steps: Sequence[float], most: float, unit: str) -> str:
-    """Returns both axes, the numbers of the one that goes up, its unit above, and thin lines at them."""
+    """Returns both axes, with numbers, grid lines and the unit on the vertical one."""
     low = _TOP + height
     shapes = [_text(_LEFT - 5, 10, unit, anchor="start" if len(unit) > 8 else "end")]
     for value in steps:

@@ -1,4 +1,4 @@
-"""How an extra of the package is installed: from its checkout, as no package index has it yet."""
+"""How to install an extra of the package: from its checkout, because no package index has it yet."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def needs_extra(what: str, extra: str, *packages: str) -> str:
     """Returns the sentence about packages that are missing, and the extra that brings them.
 
     Args:
-        what: needs them.
-        extra: of `pyproject.toml`.
-        packages: what is missing.
+        what: the feature that needs them.
+        extra: the extra in `pyproject.toml`.
+        packages: the missing packages.
     """
     are = "is" if len(packages) == 1 else "are"
     return f"{what} needs {', '.join(packages)}, which {are} not installed: {install_extra(extra)}"
@@ -38,7 +38,7 @@ def _checkout() -> Path | None:
     if (beside / _PROJECT).is_file():
         return beside
     try:
-        # PEP 610; None for what came from an index.
+        # PEP 610; None for a package from an index.
         origin = importlib.metadata.distribution("storm-on-spark").read_text("direct_url.json")
         url = urlsplit(str(json.loads(origin or "{}").get("url", "")))
     except (importlib.metadata.PackageNotFoundError, ValueError):

@@ -1,8 +1,8 @@
 """A graph as inline SVG for notebooks: boxes from left to right, arrows between them, and labels beside the arrows.
 
-An arrow to a later column bends only near its two ends; between them it is level, and its label stands above that part.
-Where several arrows leave one box, each is level with its target; where several reach one box, with its source. An
-arrow past other columns goes between their boxes, and one back goes below all of them.
+An arrow to a later column bends only near its two ends; between them it is level, with its label above. If several
+arrows leave one box, each is level with its target; if several reach one box, with its source. An arrow past other
+columns goes between their boxes, and an arrow to an earlier column goes below all boxes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _BOX_HEIGHT: Final = 46
 _GAP_X: Final = 168
 _GAP_Y: Final = 26
 _BEND: Final = 30
-"""Width in which an arrow changes its height; there are two in a gap, and the label is between them."""
+"""Width of a bend of an arrow; a gap has two bends, with the label between them."""
 _HEAD: Final = 8
 _LANE: Final = 22
 """Height of a line below the boxes, with its label."""
 _MARGIN: Final = 14
 _MOST_CHARS: Final = 19
-"""Of a label; what is longer is shown whole where the pointer rests."""
+"""Most characters of a label; a tooltip shows a longer one in full."""
 _COLOURS: Final[Mapping[str, str]] = {"spout": "#dbeafe", "bolt": "#dcfce7", "acker": "#f3f4f6"}
 
 
@@ -71,13 +71,13 @@ class _Place:
 
 
 def graph(nodes: Sequence[Node], edges: Sequence[Edge], last: Node | None = None, label: str = "") -> str:
-    """Returns a picture of boxes and arrows, from left to right.
+    """Returns boxes and arrows as SVG, from left to right.
 
     Args:
         nodes: the boxes.
         edges: the arrows; several between the same two are drawn as one.
-        last: a box to the right of all others, to which all of them send.
-        label: of the arrow to it.
+        last: a box to the right of all others, which all of them send to.
+        label: the label of the arrow to it.
     """
     columns = _columns(nodes, edges)
     if last is not None:
@@ -187,7 +187,7 @@ def _free(level: float, between: Sequence[_Place]) -> float:
 
 
 def _back(start: _Place, end: _Place, low: float, label: str) -> str:
-    """Returns an arrow to the same or an earlier column, by a way below all boxes."""
+    """Returns an arrow to the same or an earlier column, which passes below all boxes."""
     x1, x2 = start.right, end.x - _HEAD
     right, left = x1 + _BEND / 2, x2 - _BEND / 2
     y1, y2 = start.middle + 12, end.middle + 12
@@ -201,7 +201,7 @@ def _back(start: _Place, end: _Place, low: float, label: str) -> str:
 
 
 def _bent(x: float, y: float, to: float) -> str:
-    """Returns the part of a path from (x, y) to the height `to`, a bend further right."""
+    """Returns the part of a path from (x, y) to the height `to`, one bend further right."""
     if y == to:
         return f" L{x + _BEND:.1f},{to:.1f}"
     half = x + _BEND / 2

@@ -13,7 +13,7 @@ _MOST_ROWS: Final = 200
 
 
 def escape(text: str) -> str:
-    """Returns a text for HTML: what turns the direction of a text around would do so there, too."""
+    """Returns a text escaped for HTML, including characters that change the direction of text."""
     return _escape(printable(text))
 
 
@@ -34,7 +34,7 @@ def line(text: str, *, strong: bool = False) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Returns lines of text as they are, such as a traceback."""
+    """Returns lines of text unchanged, such as a traceback."""
     return (
         '<pre style="margin:3px 0;padding:6px;background:#fef2f2;color:#111;overflow-x:auto;font-size:11px">'
         f"{escape(text)}</pre>"
@@ -42,13 +42,13 @@ def preformatted(text: str) -> str:
 
 
 class Whole(str):
-    """A text that a table shows whole; it scrolls where it is long."""
+    """A text that a table shows in full; long ones scroll."""
 
     __slots__ = ()
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Returns a table; numbers are on the right, with thousands apart.
+    """Returns a table; numbers are right-aligned, with thousands separators.
 
     Example:
         >>> "<td" in table(["word", "count"], [["<storm>", 1200]]), "1,200" in table(["n"], [[1200]])
@@ -85,7 +85,7 @@ def counted(number: int, what: str) -> str:
 
 
 def short(text: str, most: int) -> str:
-    """Returns a text that is cut where it is longer than `most` characters."""
+    """Returns a text, cut if it is longer than `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

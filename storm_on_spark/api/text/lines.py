@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def lines_of(text: str) -> list[str]:
-    r"""Returns the lines of a text that a program or a person wrote into a file, without their ends.
+    r"""Returns the lines of a text that a program or a person wrote into a file, without line ends.
 
     A line ends at a line feed, with or without a carriage return before it, and nowhere else. `str.splitlines` breaks
     lines at U+2028, U+2029, U+0085 and more, which JSON and names may hold.

@@ -1,4 +1,4 @@
-"""Logs of components: Storm shows them from level INFO in a worker's log, and Python without a handler drops them."""
+"""Logs of components: Storm's worker log shows them from level INFO; Python drops them if there is no handler."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from storm_on_spark.api.text.printable import printable
 
 
 class ComponentHandler(logging.Handler):
-    """Writes to standard error what no other handler takes, such as pytest's or one that the user has added."""
+    """Writes records to standard error that no other handler takes, such as pytest's or one that the user has added."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes a line; the process puts component and task before it."""
+        """Writes a line; the process prefixes it with component and task."""
         if not self._is_taken(record):
-            # Looked up each time: it may have been replaced since.
+            # Looked up each time, because it may have been replaced.
             sys.stderr.write(f"{printable(self.format(record))}\n")
 
     def _is_taken(self, record: logging.LogRecord) -> bool:
@@ -31,11 +31,11 @@ _HANDLER.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
 
 
 def component_logger(name: str, level: int = logging.INFO) -> logging.Logger:
-    """Returns a logger whose records are seen.
+    """Returns a logger whose records are shown.
 
     Args:
-        name: of the logger.
-        level: the least level that it takes.
+        name: the logger's name.
+        level: the lowest level that it accepts.
 
     Example:
         >>> component_logger("pystorm.component.count").isEnabledFor(logging.INFO)

@@ -6,12 +6,12 @@ from datetime import datetime
 
 
 def occurred(count: int, first: float, last: float) -> str:
-    """Returns how often and when something happened, for equal errors as for one.
+    """Returns how often and when something happened, for example an error.
 
     Args:
-        count: how often.
+        count: the number of times.
         first: the first time, in seconds since the epoch.
-        last: the last one.
+        last: the last time, likewise.
 
     Example:
         >>> noon = datetime(2026, 11, 27, 12).timestamp()

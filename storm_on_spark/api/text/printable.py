@@ -1,7 +1,7 @@
-"""Text from outside on its way to a terminal: what would move the cursor or turn the text around is shown as an escape.
+"""Makes text from outside safe for a terminal: characters that move the cursor or change direction become escapes.
 
-Tuples, errors of users' code and answers of servers may hold escape sequences. A terminal would obey them: clear the
-screen, rename its window, hide what follows.
+Tuples, errors of user code and answers of servers may contain escape sequences. A terminal would obey them: clear the
+screen, rename its window, hide the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 _UNSAFE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 without tab and line feed, DEL, C1, what changes the direction of text, Unicode's line breaks, and lone
+"""C0 without tab and line feed, DEL, C1, characters that change the direction of text, Unicode's line breaks, and lone
 surrogates, which can't be written."""
 
 

@@ -1,7 +1,7 @@
-"""Tracebacks of user code: the frames that are the user's own, in a bounded size.
+"""Tracebacks of user code: only the frames in user code, and of bounded size.
 
 A bolt's frames come after some twenty frames of PySpark and of this package, which don't help a user. They are left
-out here; the whole traceback is for logs and `--debug`.
+out here; logs and `--debug` have the whole traceback.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from types import FrameType
 
 MOST_CHARS = 4000
-"""The longest trace in characters: traces are part of heartbeat records and are shown on terminals."""
+"""The longest trace in characters: heartbeat records contain traces, and terminals show them."""
 _MOST_LINE = 400
 _TRANSPORT = ("pyspark", "py4j", "cloudpickle", "importlib")
-"""Packages besides ours that lie between Spark and user code."""
+"""Packages besides this one whose frames lie between Spark and user code."""
 _LIBRARIES = ("click", "google", "grpc", "httpx", "kazoo", "msgspec", "numpy", "pandas", "pyarrow", "rich", "yaml")
-"""Packages that we call. Their frames, and those of Python's own modules, count where user code is further out."""
+"""Packages that this one calls. Their frames, and those of Python's modules, count if user code called them."""
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 # compared as text, as all here
 _OURS = str(Path(__file__).parents[2]) + os.sep
 _SHIPPED = tuple(os.path.join(_OURS, name) + os.sep for name in ("examples", "cli" + os.sep + "templates"))  # noqa: PTH118 # a path in a zip file is no file
@@ -32,10 +32,10 @@ _FRAME = re.compile(r'^([ |+]*)File "([^"\n]+)", line (\d+)(?:, in [^\n]+)?$')
 
 
 def own_trace(error: BaseException) -> str:
-    """Returns the traceback of `error` as Python prints it, with the user's own frames only.
+    """Returns the traceback of `error` as Python prints it, with the frames in user code only.
 
     Chained exceptions and the members of groups are included. Frames of this package and of Spark are left out. If
-    no frame remains, the result is empty, because the error's text is enough then.
+    no frame remains, the result is empty, because then the error's text is enough.
 
     Example:
         >>> try:
@@ -47,12 +47,12 @@ def own_trace(error: BaseException) -> str:
     try:
         found = traceback.TracebackException(type(error), error, error.__traceback__, lookup_lines=False, compact=True)
         return bounded("".join(found.format())) if _keep_own(found) else ""
-    except Exception:  # whatever the error's own methods raise
+    except Exception:  # the error's methods may raise anything
         return ""
 
 
 def trace_of(error: BaseException) -> str:
-    """Returns the user's frames of an error: those that it carries, else those of its cause."""
+    """Returns the frames of an error in user code: those that it carries, or else those of its cause."""
     carried = getattr(error, "own_trace", "")
     if isinstance(carried, str) and carried:
         return with_sources(carried)
@@ -63,12 +63,12 @@ def whole_trace(error: BaseException) -> str:
     """Returns the whole traceback of `error`."""
     try:
         return "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    except Exception:  # whatever the error's own methods raise
+    except Exception:  # the error's methods may raise anything
         return f"{type(error).__name__}\n"
 
 
 def summary(error: BaseException) -> str:
-    """Returns type and text of `error`, also if its `__str__` raises.
+    """Returns type and text of `error`, even if its `__str__` raises.
 
     Example:
         >>> summary(KeyError("wrod"))
@@ -81,7 +81,7 @@ def summary(error: BaseException) -> str:
 
 
 def raised_at(error: BaseException) -> tuple[str, int] | None:
-    """Returns file and line of the innermost frame of `error`, whosever it is; cheaper than any traceback."""
+    """Returns file and line of the innermost frame of `error` in any code; cheaper than a traceback."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -89,7 +89,7 @@ def raised_at(error: BaseException) -> tuple[str, int] | None:
 
 
 def reported(error: BaseException) -> str:
-    """Returns the trace of a reported error: from where it was raised, else from where it is reported.
+    """Returns the trace of a reported error: from where it was raised, or else from where it is reported.
 
     Call it from the function that user code calls.
     """
@@ -105,11 +105,11 @@ def reported(error: BaseException) -> str:
 
 
 def is_own(file: str, carriers: tuple[str, ...] | None = None) -> bool:
-    """Returns whether a file is the user's: not of this package, and not of a library that calls it.
+    """Returns whether a file belongs to the user, and not to this package or a library that calls user code.
 
     Args:
-        file: where the code is.
-        carriers: what `_transport` returns, where many files are asked for.
+        file: the file with the code.
+        carriers: the result of `_transport`, to reuse it for many files.
     """
     if file.startswith("<frozen "):
         return False
@@ -119,7 +119,7 @@ def is_own(file: str, carriers: tuple[str, ...] | None = None) -> bool:
 
 
 def own_part(trace: str) -> str:
-    r"""Returns what `own_trace` would have of the last traceback in a text, such as an error of Spark.
+    r"""Returns the part that `own_trace` would keep of the last traceback in a text, such as an error of Spark.
 
     Example:
         >>> text = 'Traceback (most recent call last):\n  File "/b.py", line 3, in f\n    g()\nKeyError: 1\n\tat java'
@@ -145,7 +145,7 @@ def own_part(trace: str) -> str:
 
 
 def location(trace: str) -> tuple[str, int] | None:
-    r"""Returns file and line of the innermost frame in what `own_trace` returned.
+    r"""Returns file and line of the innermost frame in a result of `own_trace`.
 
     Example:
         >>> location('Traceback (most recent call last):\n  File "/home/u/jobs.py", line 12, in execute\nKeyError: 1')
@@ -183,7 +183,7 @@ def bounded(text: str, most: int = MOST_CHARS) -> str:
     lines = [line if len(line) <= _MOST_LINE else f"{line[:_MOST_LINE]}..." for line in text.splitlines()]
     head, tail, size = 0, 0, 0
     while head + tail < len(lines):
-        # Two lines of the end for one of the beginning.
+        # Two lines of the end for each line of the beginning.
         ahead = 2 * head < tail
         line = lines[head] if ahead else lines[len(lines) - 1 - tail]
         size += len(line) + 1

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MOST_COMPARED = 200
-"""Characters of a name for which a similar one is looked for."""
+"""The longest name, in characters, for which a similar one is searched."""
 
 
 def name_fault(value: object) -> str | None:
@@ -29,7 +29,7 @@ def name_fault(value: object) -> str | None:
 
 
 def quoted(names: Iterable[object]) -> str:
-    """Returns names as they stand in messages.
+    """Returns names as messages show them.
 
     Example:
         >>> quoted(["word", "count"]), quoted([])
@@ -48,7 +48,7 @@ def did_you_mean(name: object, valid: Iterable[str]) -> str:
         ''
     """
     text = str(name)
-    # The comparison of two texts takes time by the product of their lengths.
+    # Comparing two texts takes time proportional to the product of their lengths.
     close = difflib.get_close_matches(text, list(valid), n=1) if len(text) <= _MOST_COMPARED else []
     return f' Did you mean "{close[0]}"?' if close else ""
 
@@ -62,10 +62,10 @@ def other_format(
     """Returns the sentence that refuses a format of another version.
 
     Args:
-        what: has it, and where it is.
+        what: the thing with the format, and where it is.
         given: its version.
-        expected: the one version that this release reads.
-        instead: what to do.
+        expected: the only version that this release reads.
+        instead: the remedy.
 
     Example:
         >>> other_format("job.json", 3, 1, "copy the whole folder again")
@@ -89,7 +89,7 @@ def short_repr(value: object, limit: int = 80) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Returns what `value` is, with its type, for a message.
+    """Describes `value` with its type, for a message.
 
     Example:
         >>> kind_of("3"), kind_of(None)

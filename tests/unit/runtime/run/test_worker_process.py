@@ -183,7 +183,7 @@ def test_the_code_is_where_storm_has_it(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_what_has_no_meaning_here_says_why(tmp_path: Path) -> None:
     one, *_ = contexts(tmp_path)
-    with pytest.raises(AttributeError, match="no 'get_task_to_node_port': Spark places bolts anew"):
+    with pytest.raises(AttributeError, match="no 'get_task_to_node_port': Spark places bolts again"):
         one.get_task_to_node_port()
     with pytest.raises(AttributeError, match=r"has no 'get_nothing'$"):
         one.get_nothing()
