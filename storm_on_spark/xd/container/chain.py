@@ -31,7 +31,7 @@ from storm_on_spark.runtime.state.snapshot import Snapshots
 from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.container.collectors import BasicCollector, RichCollector, SpoutCollector
 from storm_on_spark.xd.container.errors import ExecuteError, failure_of
-from storm_on_spark.xd.container.outbox import Outbox, Refused
+from storm_on_spark.xd.container.outbox import MOST_MESSAGE_BYTES, Outbox, Refused, size_of
 from storm_on_spark.xd.modules.declaration import Component
 from storm_on_spark.xd.modules.messages import FIELDS
 
@@ -287,9 +287,10 @@ class _Bolt:
     def execute(self, message: Message, number: int) -> list[Message]:
         """Executes one message; returns what was emitted."""
         values, collector = (message.payload, message.headers), self.collector
+        size = 0 if self.outbox is None else self._size(message)
         if not isinstance(collector, RichCollector) or number == -1:
             found = self._unawaited(message)
-            self._add(message, number)
+            self._add(message, number, size)
             return found
         try:
             found = self._execute(collector.opened(values, self._delivery, number))
@@ -301,7 +302,7 @@ class _Bolt:
             collector.open = {edge: each for edge, each in collector.open.items() if each != number}
             collector.failed.discard(number)
             raise
-        self._add(message, number)
+        self._add(message, number, size)
         return found
 
     def tick_due(self) -> bool:
@@ -341,9 +342,16 @@ class _Bolt:
             self.collector.open = dict(held)
             self.collector.failed.clear()
 
-    def _add(self, message: Message, number: int) -> None:
+    def _size(self, message: Message) -> int:
+        size = size_of(message)
+        if size > MOST_MESSAGE_BYTES:
+            most = f"{MOST_MESSAGE_BYTES:,} bytes are the most that it can keep until its step is committed"
+            raise ExecuteError(failure_of(self.label, f"can't take a message of {size:,} bytes: {most}"))
+        return size
+
+    def _add(self, message: Message, number: int, size: int) -> None:
         if self.outbox is not None:
-            self.outbox.add(message, number)
+            self.outbox.add(message, number, size)
 
     def _unawaited(self, message: Message) -> list[Message]:
         return self._execute(Tuple.of((message.payload, message.headers), self._delivery))

@@ -23,6 +23,8 @@ Refused = list[tuple[Message, str]]
 """Messages whose rows the target refuses, and why."""
 _INPUTS: Final = (Fields(*FIELDS),)
 _MOST_BYTES: Final = 4 << 20
+MOST_MESSAGE_BYTES: Final = 11 << 20
+"""One message with what a step has before it ends must fit into a record of the bus, which in Kafka has 16 MB."""
 _LONGEST_NAME: Final = 200
 """Characters of an instance's name by which a target knows it."""
 
@@ -99,10 +101,10 @@ class Outbox:
         self._writer, self._number, self._plan, self._messages = pickle.loads(data)  # noqa: S301 # of our own journal
         self._written = None
 
-    def add(self, message: Message, number: int) -> None:
-        """Takes a message that the sink has executed."""
+    def add(self, message: Message, number: int, size: int) -> None:
+        """Takes a message of `size_of` bytes that the sink has executed."""
         self._taken.append((number, message))
-        self._bytes += len(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+        self._bytes += size
 
     def full(self) -> bool:
         """Whether the step should end, as a record with more might be too large for the bus."""
@@ -185,6 +187,11 @@ class Outbox:
                 f"{error}. Here the checkpoint is the instance's journal on the bus, and a micro-batch is a step: put "
                 "back the bus's data that belong to it, or destroy the stream and create it again"
             ) from error
+
+
+def size_of(message: Message) -> int:
+    """Returns the bytes that a message takes in the record of a step; at most `MOST_MESSAGE_BYTES` are allowed."""
+    return len(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 
 def _refuse(rows: Sequence[tuple[int, str]]) -> None:

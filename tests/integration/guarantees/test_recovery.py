@@ -122,13 +122,15 @@ def test_killed_spout_hosts_are_started_again_and_lose_nothing(nothing_left_behi
         "test.notes": str(tmp_path),
         "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
         "topology.workers": 2,
+        # A busy machine may need longer than the default to start a host again.
+        "topology.message.timeout.secs": 1000,
     }
     with running_topology(survivors.survivors(count), conf=conf, spark=spark_session, capture=[]) as running:
         pids = []
         for fault in range(1, 4):
             running.wait_until(lambda _, n=fault: len(read_notes(tmp_path, "progress")) >= 8 * n)
             pids.append(kill_spout_host())
-        captured = running.await_completion(90)
+        captured = running.await_completion(240)
     assert len(set(pids)) == 3
     # Two hosts at the start and one more for each fault, each with one of the spouts.
     assert len(read_notes(tmp_path, "begun")) == 5

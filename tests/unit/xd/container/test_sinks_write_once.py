@@ -26,6 +26,7 @@ from storm_on_spark.xd.bus.local import LocalBus
 from storm_on_spark.xd.bus.port import ModuleFeed, Place
 from storm_on_spark.xd.container import instance as instances
 from storm_on_spark.xd.container.chain import Chain
+from storm_on_spark.xd.container.errors import ExecuteError
 from storm_on_spark.xd.container.instance import Instance
 from storm_on_spark.xd.modules import find_module
 
@@ -198,6 +199,20 @@ def test_a_step_ends_before_its_record_is_too_large_for_the_bus(tmp_path: Path) 
     chain.finish()
     assert not chain.full()
     assert len(chain.state()[0] or b"") < 5 << 20
+
+
+def test_a_message_that_fits_into_no_record_of_the_bus_fails_alone(tmp_path: Path) -> None:
+    _make_table(tmp_path, "jdbc")
+    chain = Chain([("out", _sink(tmp_path, "jdbc"))], "s.out.1")
+    chain.open([])
+    with pytest.raises(
+        ExecuteError, match=r"out can't take a message of \d\d,\d+,\d+ bytes: 11,534,336 bytes are the most"
+    ):
+        chain.execute(Message("x" * (12 << 20), {}), 1)
+    chain.execute(Message("a", {}), 2)
+    chain.finish()
+    assert chain.deliver(durable=False) == []
+    assert _rows(tmp_path, "jdbc") == ["a"]
 
 
 def test_a_sink_that_needs_spark_is_refused() -> None:
