@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.client.answers import error_of
+from storm_on_spark.cluster.client.paths import path_part
 from storm_on_spark.cluster.errors import ClusterError, UnavailableError
 from storm_on_spark.cluster.security.own import auth_of_client
 from storm_on_spark.cluster.security.settings import SecuritySettings
@@ -76,7 +77,7 @@ class AdminClient(Closing):
             ClusterError: it refuses; see `storm_on_spark.xd.admin.core` for the kinds.
         """
         resource = _RESOURCES[name]
-        where = resource.path.format(**{key: quote(value, safe="") for key, value in path.items()})
+        where = resource.path.format(**{key: path_part(value) for key, value in path.items()})
         try:
             response = self._http.request(
                 resource.method,

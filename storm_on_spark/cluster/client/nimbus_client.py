@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import NotAliveError, StormError
 from storm_on_spark.cluster.client.answers import Json, KeptLog, LogPart, error_of, json_of, kept_logs_of, log_part_of
+from storm_on_spark.cluster.client.paths import path_part
 from storm_on_spark.cluster.client.retry import Retry
 from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.code.checksums import artifacts_of
@@ -148,15 +149,15 @@ class NimbusClient(Closing):
         Raises:
             NotAliveError: there is none.
         """
-        return self._get(f"/topology/{_quoted(self.topology_id(name))}")
+        return self._get(f"/topology/{path_part(self.topology_id(name))}")
 
     def component(self, name: str, component: str) -> Json:
         """Returns `topology/:id/component/:component`."""
-        return self._get(f"/topology/{_quoted(self.topology_id(name))}/component/{_quoted(component)}")
+        return self._get(f"/topology/{path_part(self.topology_id(name))}/component/{path_part(component)}")
 
     def errors(self, name: str) -> dict[str, list[Json]]:
         """Returns the last errors of a topology by component, oldest first."""
-        return dict(self._get(f"/topology/{_quoted(self.topology_id(name))}/errors")["errors"])
+        return dict(self._get(f"/topology/{path_part(self.topology_id(name))}/errors")["errors"])
 
     def log(self, link: str, start: int, length: int = _BLOCK) -> LogPart:
         """Returns a part of the log of a driver.
@@ -341,7 +342,7 @@ class NimbusClient(Closing):
                 self._leader_request("POST", "/topology/submit", json=request)
                 return
         for info in request.artifacts:
-            path = f"/submission/{request.key}/{_quoted(info.name)}"
+            path = f"/submission/{request.key}/{path_part(info.name)}"
             before = sent
 
             def stream(info_name: str = info.name, start: int = before) -> Iterator[bytes]:
@@ -391,7 +392,7 @@ class NimbusClient(Closing):
         return self._somewhere(lambda address: self._request(address, "GET", path))
 
     def _change(self, name: str, action: str, body: Json | None = None) -> None:
-        path = f"/topology/{_quoted(self.topology_id(name))}/{action}"
+        path = f"/topology/{path_part(self.topology_id(name))}/{action}"
         self._leader_request("POST", path, json=body)
 
     def _leader_request(
@@ -463,10 +464,6 @@ class NimbusClient(Closing):
 def _has_port(seed: str) -> bool:
     host, _, port = seed.rpartition(":")
     return bool(host) and port.isdecimal() and (":" not in host or host.endswith("]"))
-
-
-def _quoted(part: str) -> str:
-    return quote(part, safe="")
 
 
 def _wait(wait_secs: float | None) -> str:

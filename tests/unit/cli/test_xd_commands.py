@@ -111,6 +111,16 @@ def test_a_flag_may_have_a_value_as_in_spring_xds_shell(served: Served, truth: s
     assert done in typed.stdout
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_of_dots_is_no_list_of_all(served: Served, name: str) -> None:
+    assert served.typed(CREATE, "stream deploy ticktock").exit_code == 0
+    for command in ("undeploy", "destroy"):
+        refused = served.run("stream", command, name)
+        assert (refused.exit_code, f"no stream named '{name}'" in refused.stderr) == (1, True), refused.stderr
+    assert served.texts
+    assert served.admin.runtime.deployed
+
+
 def test_the_way_back(served: Served) -> None:
     served.texts.update(a="time | log", b="time | log")
     done = served.typed(

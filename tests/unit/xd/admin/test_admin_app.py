@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import string
 from typing import Any
-from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from lengths import examples
 
+from storm_on_spark.cluster.client.paths import path_part
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.http.messages import MAX_BODY
 from storm_on_spark.xd.admin.rest.resources import RESOURCES
@@ -314,6 +314,8 @@ def test_any_body_has_an_answer(admin: Admin, path: Any, body: object) -> None:
 
 
 @ONCE
+@example(name=".")
+@example(name="..")
 @given(name=st.text(min_size=1, max_size=40))
 def test_any_name_in_a_path_has_an_answer(admin: Admin, name: str) -> None:
     for method, path in (
@@ -321,7 +323,7 @@ def test_any_name_in_a_path_has_an_answer(admin: Admin, name: str) -> None:
         ("DELETE", "/streams/deployments/"),
         ("GET", "/modules/source/"),
     ):
-        response = admin.send(method, path + quote(name.encode("utf-8", "replace"), safe=""))
+        response = admin.send(method, path + path_part(name.encode("utf-8", "replace").decode()))
         assert response.status_code in (200, 404, 405), response.text
 
 
