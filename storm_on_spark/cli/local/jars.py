@@ -20,6 +20,7 @@ from storm_on_spark.connectors.delta.spout import JARS as DELTA
 from storm_on_spark.connectors.kafka.jars import JARS, SOURCE
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.owned import PREFIX
 
 SETS: Final[Mapping[str, jars.JarSet]] = {
     "local-files": jars.BARE_LOCAL_FS,
@@ -93,7 +94,7 @@ def _fetch(name: str, wanted: jars.JarSet, progress: Progress) -> bool:
 
 def _fetched_bytes() -> int:
     total = 0
-    for folder in jars.cache().glob(".fetch-*"):
+    for folder in jars.cache().glob(f"{PREFIX}-*"):
         for path in folder.rglob("*"):
             try:
                 total += path.stat().st_size if path.is_file() else 0

@@ -70,7 +70,7 @@ def install() -> None:
 
 def uninstall() -> None:
     """Leaves the signals to the system, which ends the process: it has nothing any more that would be left."""
-    for folder in list(_folders):
+    for folder in folders():
         remove_temporary(folder)
     for number in TO_END:
         if signal.getsignal(number) is end_at_once:
@@ -123,9 +123,14 @@ def be_silent() -> None:
         os.dup2(nothing, descriptor)
 
 
+def folders() -> tuple[Path, ...]:
+    """Returns this process' temporary folders."""
+    return tuple(_folders)
+
+
 def remove_all(deadline: float) -> None:
     """Removes this process' temporary folders; `deadline` is in monotonic seconds."""
-    for folder in list(_folders):
+    for folder in folders():
         while folder.exists() and time.monotonic() < deadline:
             shutil.rmtree(folder, ignore_errors=True)
 

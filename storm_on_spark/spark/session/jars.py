@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.spark.session.dirs import cache_dir, writable_dir
 from storm_on_spark.spark.session.java import find_java
+from storm_on_spark.spark.session.owned import owned_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -203,7 +204,7 @@ def _fetch_missing(jars: JarSet, folder: Path) -> bool:
     """Fetches what the cache lacks of a set, all in one run of a resolver; returns whether it lacks nothing then."""
     missing = [jar for jar in jars.jars if not _is(folder / jar.file_name, jar)]
     # Inside the cache, so that the rename at the end stays within one file system and is atomic.
-    with temporary_folder(".fetch-", folder) as scratch:
+    with owned_folder(folder) as scratch:
         for resolve in (with_ivy, with_maven):
             found = resolve(missing, scratch, jars.patience_secs)
             for jar in list(missing):
@@ -298,7 +299,11 @@ def _ivy_jar() -> Path | None:
 def _run(command: list[str], patience_secs: float) -> None:
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_secs, check=False
+            die_with_parent(command),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=patience_secs,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         _log.debug("%s: %s", command[0], error)

@@ -193,11 +193,11 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
     java = require_java()
     take_over(_end_by_signal)
     log = _latest_log = new_log_file()
-    bare_fs = jars.fetch(jars.BARE_LOCAL_FS) if _on_this_machine(master) else None
     scratch = _scratch = session_scratch()
     _sockets = scratch if fits_sockets(scratch) else socket_folder()
     _pump = None
     try:
+        bare_fs = jars.fetch(jars.BARE_LOCAL_FS) if _on_this_machine(master) else None
         settings = _merged(_settings(master, log, scratch, bare_fs), conf)
         settings = _socket_setting(master, scratch, _sockets) | settings
         # Only what the JVM must know before it runs goes on its command line, which other users can read.
@@ -424,7 +424,8 @@ def _end_by_signal(number: int, frame: FrameType | None) -> None:
     """Ends this process by a signal that would have ended it at once, and left the session's files."""
     if _scratch is not None and f"-{os.getpid()}-" in _scratch.name:
         at_once.be_silent()
-        kill_named(_scratch)
+        for folder in at_once.folders():
+            kill_named(folder)
         at_once.remove_all(time.monotonic() + _KILLED_SECS)
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)

@@ -61,17 +61,24 @@ def remove_owned(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def temporary_checkpoint() -> Iterator[Path]:
-    """Yields the path of a new checkpoint that is removed at the end.
+def owned_folder(parent: Path) -> Iterator[Path]:
+    """Yields a new folder in `parent`, which is removed at the end.
 
-    What killed processes left is removed first.
+    What killed processes left there is removed first.
     """
-    remove_abandoned([Path(tempfile.gettempdir())])
-    folder = make_owned()
+    remove_abandoned([parent])
+    folder = make_owned(parent)
     try:
-        yield folder / "checkpoint"
+        yield folder
     finally:
         remove_owned(folder)
+
+
+@contextlib.contextmanager
+def temporary_checkpoint() -> Iterator[Path]:
+    """Yields the path of a new checkpoint that is removed at the end."""
+    with owned_folder(Path(tempfile.gettempdir())) as folder:
+        yield folder / "checkpoint"
 
 
 def remove_abandoned(roots: Iterable[Path]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import psutil
 import pytest
 from processes import ROOT
 from waiting import eventually
+
+from storm_on_spark.spark.session.owned import remove_abandoned
 
 TOPOLOGY = """
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
@@ -51,6 +54,19 @@ from storm_on_spark.spark.main import run_main
 
 if __name__ == "__main__":
     run_main(build)
+"""
+)
+LOCAL_SCRIPT = (
+    TOPOLOGY
+    + """
+import sys, time
+from storm_on_spark import LocalCluster
+
+if __name__ == "__main__":
+    with LocalCluster() as cluster:
+        cluster.submit_topology("counting", {}, build({}))
+        print("it runs", file=sys.stderr, flush=True)
+        time.sleep(600)
 """
 )
 KINDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -94,11 +110,11 @@ def blows(seed: int, count: int, longest: float) -> list[Blow]:
 class Command:
     """A command that a test starts and hits."""
 
-    def __init__(self, arguments: list[str], folder: Path) -> None:
+    def __init__(self, arguments: list[str], folder: Path, **more: str) -> None:
         self.temporary, self.mark = folder / "temporary", f"{MARK}={folder}"
         self.temporary.mkdir()
         self.errors = folder / "stderr"
-        environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: str(folder), "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: str(folder), "PYTHONPATH": str(ROOT), **more}
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
                 arguments,
@@ -180,6 +196,11 @@ def script_of(folder: Path) -> list[str]:
     return [sys.executable, str(folder / "job.py")]
 
 
+def local_script_of(folder: Path) -> list[str]:
+    (folder / "local.py").write_text(LOCAL_SCRIPT)
+    return [sys.executable, str(folder / "local.py")]
+
+
 def start_secs(arguments: list[str], folder: Path, ready: str) -> float:
     """Returns how long the command takes from hearing signals until it runs, on this machine now."""
     folder.mkdir()
@@ -211,3 +232,34 @@ def test_it_ends_at_forty_moments_of_its_start_in_all(
     secs = start_secs(arguments, tmp_path / "whole", "acked")
     for number, blow in enumerate(blows(1, 20, 1.2 * secs)):
         check(arguments, tmp_path / str(number), blow, drains=True)
+
+
+@pytest.fixture
+def silent_proxy() -> Iterator[socket.socket]:
+    """A proxy that takes requests and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(ENDS_SECS)
+        yield listener
+
+
+@pytest.mark.parametrize("kind", [*KINDS, signal.SIGKILL])
+def test_a_script_that_ends_while_jars_are_fetched_leaves_no_resolver(
+    tmp_path: Path, silent_proxy: socket.socket, kind: signal.Signals
+) -> None:
+    cache = tmp_path / "cache"
+    proxy = f"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort={silent_proxy.getsockname()[1]}"
+    command = Command(local_script_of(tmp_path), tmp_path, XDG_CACHE_HOME=str(cache), JAVA_TOOL_OPTIONS=proxy)
+    try:
+        asked, _ = silent_proxy.accept()
+        with asked:
+            assert any(process.name() == "java" for process in command.marked()), "Ivy asks"
+            command.process.send_signal(kind)
+            assert command.process.wait(ENDS_SECS) == -kind
+            eventually(lambda: not command.marked(), "no process is left")
+        left = [*command.temporary.iterdir(), *(cache / "storm-on-spark" / "jars").iterdir()]
+        # Nobody can remove anything at SIGKILL; what was left goes with the next fetch.
+        assert bool(left) == (kind == signal.SIGKILL)
+        remove_abandoned([command.temporary, cache / "storm-on-spark" / "jars"])
+        assert [path for path in left if path.exists()] == []
+    finally:
+        command.kill()
