@@ -1,7 +1,7 @@
-"""Where `storm-spark` begins.
+"""The entry point of `storm-spark`.
 
-It takes the signals over before it imports the command line, which takes a moment: a signal then ends the command with
-a sentence, not with a traceback.
+It installs signal handlers before it imports the command line, which takes a moment. A signal during the import then
+ends the command with a sentence instead of a traceback.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 def main() -> None:
     """Runs the command line, and ends the process."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # For the moment that the next import takes.
+        # Needed while the next import runs.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from storm_on_spark.runtime.processes import at_once
 

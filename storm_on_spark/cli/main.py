@@ -17,7 +17,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "Here": {
         "run": ("local.run", "Run a topology here."),
         "flux": ("local.flux", "Run, submit or show a topology in a Flux file."),
-        "stream": ("xd.stream", "Run a stream that one line of text describes, or deploy it on containers."),
+        "stream": ("xd.stream", "Run a stream described by one line of text, or deploy it on containers."),
         "module": ("xd.module", "Show the modules of streams, and add your own."),
         "counter": ("xd.counter", "Show what streams have counted."),
         "compile": ("local.compiling", "Write a topology as a job for spark-submit."),
@@ -26,27 +26,27 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "jars": ("local.jars", "Show or fetch the jars that some features need."),
         "config": ("reference.config", "List the configuration keys."),
         "new": ("projects.new", "Make a small project."),
-        "migrate": ("projects.migrate", "Say what of a streamparse project runs here."),
+        "migrate": ("projects.migrate", "Show which parts of a streamparse project run here."),
     },
     "On a cluster": {
-        "submit": ("cluster.submit", "Give a topology to a cluster."),
+        "submit": ("cluster.submit", "Submit a topology to a cluster."),
         "list": ("cluster.list", "List the topologies of a cluster."),
         "status": ("cluster.status", "Show one topology."),
-        "logs": ("cluster.logs", "Show what a topology's driver has printed."),
+        "logs": ("cluster.logs", "Show the output of a topology's driver."),
         "errors": ("cluster.errors", "Show the last errors of a topology."),
         "lag": ("cluster.lag", "Show how far Kafka spouts are behind."),
         "activate": ("cluster.activate", "Let a topology's spouts emit again."),
         "deactivate": ("cluster.deactivate", "Stop a topology's spouts."),
-        "rebalance": ("cluster.rebalance", "Restart a topology, changed or elsewhere."),
+        "rebalance": ("cluster.rebalance", "Restart a topology in a free slot, optionally changed."),
         "kill": ("cluster.kill", "End a topology."),
-        "cluster": ("cluster.cluster", "Show a cluster in numbers, and its supervisors."),
+        "cluster": ("cluster.cluster", "Show a cluster's summary and its supervisors."),
         "nimbuses": ("cluster.nimbuses", "List the Nimbuses of a cluster, the leader first."),
         "heartbeats": ("cluster.heartbeats", "Look at drivers' heartbeats where they are kept."),
     },
     "Streams on containers": {
-        "xd-shell": ("xd.shell.command", "A shell for the streams of an admin."),
+        "xd-shell": ("xd.shell.command", "Start a shell for the streams of an admin."),
         "runtime": ("xd.runtime", "Show the containers of an admin, and their modules."),
-        "job": ("xd.job", "Jobs on the containers of an admin."),
+        "job": ("xd.job", "Launch and manage jobs on the containers of an admin."),
     },
     "A cluster's daemons": {
         "dev": ("dev.dev", "Run a whole cluster in this terminal."),
@@ -55,9 +55,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "supervisor": ("daemons.supervisor", "Run a supervisor."),
         "xd-admin": ("daemons.xd_admin", "Run an admin of streams."),
         "xd-container": ("daemons.xd_container", "Run a container of modules of streams."),
-        "xd-singlenode": ("daemons.xd_singlenode", "Run ZooKeeper, an admin and a container of streams, in one."),
-        "dev-zookeeper": ("daemons.dev_zookeeper", "Run a ZooKeeper, for development."),
-        "dev-kafka": ("daemons.dev_kafka", "Run a Kafka broker, for development."),
+        "xd-singlenode": ("daemons.xd_singlenode", "Run ZooKeeper, an admin and a container in one process."),
+        "dev-zookeeper": ("daemons.dev_zookeeper", "Run a ZooKeeper for development."),
+        "dev-kafka": ("daemons.dev_kafka", "Run a Kafka broker for development."),
     },
     "About these commands": {
         "schema": ("reference.schema", "Show the JSON Schema of --json output."),
@@ -65,9 +65,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "man": ("reference.man", "Show or install the manual page."),
     },
 }
-"""Command -> its module below `storm_on_spark.cli`, and its short help, by what it is for.
+"""Command -> its module below `storm_on_spark.cli` and its short help, grouped by purpose.
 
-The short help stands here too: to ask the commands for it would import them all.
+The short help is repeated here, because asking the commands for it would import them all.
 """
 
 
@@ -75,7 +75,7 @@ _MODULES: Final = {name: module for section in SECTIONS.values() for name, (modu
 
 
 class _Lazy(Mapping[str, click.Command]):
-    """The commands; each one's module is imported when it is looked at."""
+    """The commands; a command's module is imported on first access."""
 
     def __getitem__(self, name: str) -> click.Command:
         found = importlib.import_module(f"storm_on_spark.cli.{_MODULES[name]}").command
@@ -93,10 +93,10 @@ class _Lazy(Mapping[str, click.Command]):
 
 
 class _Commands(click.Group):
-    """Shows the commands by what they are for."""
+    """Shows the commands grouped by purpose."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Reads the command line; help and version are printed here."""
+        """Reads the command line, and prints help and version."""
         with output_may_be_cut(), readable_usage():
             return super().make_context(*args, **kwargs)
 
@@ -112,7 +112,7 @@ class _Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), short) for name, (_, short) in section.items()])
 
     def shell_complete(self, context: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Returns the commands that begin so; no command is imported for it."""
+        """Returns the commands that begin with `incomplete`, without importing any."""
         found = [
             CompletionItem(name, help=short)
             for section in SECTIONS.values()

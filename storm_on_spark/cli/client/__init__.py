@@ -1,1 +1,1 @@
-"""Code that commands share to ask a cluster: where it is, and what its answers become."""
+"""Code that commands share to talk to a cluster: finding it, and showing its answers."""

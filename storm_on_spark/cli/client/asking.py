@@ -1,4 +1,4 @@
-"""What the commands that ask a cluster share: their options, their answers, their errors."""
+"""Shared code of the commands that ask a cluster: options, answers and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ json = click.option("--json", is_flag=True, help="Print one JSON document.")
 
 
 def cluster_options(function: _Function) -> _Function:
-    """Adds the options that `asked` takes."""
+    """Adds the options that `asked` needs."""
     for option in (
         options.debug,
         json,
@@ -47,7 +47,7 @@ def cluster_options(function: _Function) -> _Function:
             "nimbuses",
             metavar="HOST:PORT",
             multiple=True,
-            help="A Nimbus of the cluster. May be repeated. Without it: nimbus.seeds of the configuration, else the "
+            help="A Nimbus of the cluster. May be repeated. Default: nimbus.seeds of the configuration, or the "
             "`storm-spark dev` that runs on this host.",
         ),
         options.configuration,
@@ -58,7 +58,7 @@ def cluster_options(function: _Function) -> _Function:
 
 @dataclass
 class Given:
-    """What the command line says of the cluster."""
+    """The cluster's settings on the command line."""
 
     conf: dict[str, Any]
     nimbuses: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Given:
             yield client
 
     def answer(self, document: Any, show: Callable[[Console], None] | str) -> None:
-        """Prints the answer: `document` as JSON, or what `show` makes of it."""
+        """Prints the answer: `document` as JSON, or as `show` prints it."""
         if self.json:
             echo(jsonlib.dumps(document, default=str))
         elif isinstance(show, str):
@@ -97,9 +97,9 @@ def asked(
     json: bool,
     debug: bool,
 ) -> Iterator[Given]:
-    """Yields what the command line says; an error within ends the command.
+    """Yields the command line's settings; an error inside the block ends the command.
 
-    With `--json` standard output has a document then, too.
+    With `--json`, standard output gets a document even then.
     """
     with reporting_errors(debug, json):
         need_libraries()
@@ -109,7 +109,7 @@ def asked(
 
 
 def warn_if_stale(page: dict[str, Any]) -> None:
-    """Says on standard error that what follows may be out of date, or lacks heartbeats, if that is so."""
+    """Warns on standard error if the answer may be out of date or lacks heartbeats."""
     if page.get("stale"):
         when = since(page.get("staleSince"))
         echo(f"ZooKeeper is out of reach{when}: this is what was known before.", err=True)
@@ -122,5 +122,5 @@ def warn_if_stale(page: dict[str, Any]) -> None:
 
 
 def since(moment: float | None) -> str:
-    """Returns ` since 12:34:56` in local time; nothing if that isn't known."""
+    """Returns ` since 12:34:56` in local time; empty if it is unknown."""
     return "" if moment is None else f" since {datetime.fromtimestamp(moment).astimezone():%H:%M:%S}"

@@ -1,4 +1,4 @@
-"""What is in that file."""
+"""The contents of the file that `dev_record` finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class DevRecord(Record, frozen=True):
     zookeeper: str
     """`host:port`."""
     folder: str
-    """Everything that it keeps; goes with it."""
+    """The folder of all its files, which is removed when it ends."""
     started_at: float
     """Seconds since the epoch."""
     admin: str | None = None

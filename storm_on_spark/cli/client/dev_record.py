@@ -1,8 +1,8 @@
-"""The file by which other commands find the `storm-spark dev` that runs on this host.
+"""The file in which other commands find the `storm-spark dev` that runs on this host.
 
-Whoever runs it holds a lock on the file, and so does its guard until it has cleared up. So the file says the truth also
-after SIGKILL and after the host was switched off: without the lock it is stale. There is nothing else that tells, such
-as a process id that may be somebody else's by now.
+The process that runs it holds a lock on the file, and so does its guard until it has cleaned up. A file without the
+lock is stale. This also holds after SIGKILL and after the host was switched off. A process id alone would not do,
+because another process may have it by now.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class DevFile:
     """The file, locked by the process that runs the cluster.
 
     Args:
-        descriptor: of the file, with the lock; a guard inherits it.
-        path: of the file.
+        descriptor: the locked file's descriptor; the guard inherits it.
+        path: the file's path.
     """
 
     def __init__(self, descriptor: int, path: Path) -> None:
@@ -42,10 +42,10 @@ class DevFile:
 
     @classmethod
     def take(cls, sleep: Callable[[float], object] = time.sleep) -> DevFile:
-        """Returns the file, held.
+        """Returns the locked file.
 
         Raises:
-            SetupError: another cluster runs, or there can't be such a file.
+            SetupError: another cluster runs, or the file can't be created.
         """
         path = path_of()
         if not writable_dir(path.parent):
@@ -59,15 +59,15 @@ class DevFile:
                 os.truncate(descriptor, 0)
                 return cls(descriptor, path)
             os.close(descriptor)
-            sleep(_PAUSE_SECS)  # somebody may just be reading it
+            sleep(_PAUSE_SECS)  # another process may be reading it just now
         record, _ = find()
         which = "is starting or ending" if record is None else f"has the process id {record.pid}"
         raise SetupError(
-            f"a `storm-spark dev` runs here already: it {which}. Use that one, or end it by Ctrl-C in its terminal."
+            f"a `storm-spark dev` already runs here: it {which}. Use that one, or end it with Ctrl-C in its terminal."
         )
 
     def write(self, record: DevRecord) -> None:
-        """Says where the cluster is."""
+        """Writes where the cluster is."""
         from storm_on_spark.cluster.records import encode
 
         content = encode(record)
@@ -75,24 +75,24 @@ class DevFile:
         os.truncate(self.descriptor, len(content))
 
     def remove(self) -> None:
-        """Removes the file and gives the lock back."""
+        """Removes the file and releases the lock."""
         with contextlib.suppress(FileNotFoundError):
             if is_file(self.descriptor, self.path):
                 self.path.unlink()
         self.leave()
 
     def leave(self) -> None:
-        """Leaves the file to the guard, which holds it too."""
+        """Leaves the file to the guard, which also holds the lock."""
         os.close(self.descriptor)
 
 
 def path_of() -> Path:
-    """Returns where the file is."""
+    """Returns the file's path."""
     return state_dir() / _NAME
 
 
 def find() -> tuple[DevRecord | None, str]:
-    """Returns the cluster that runs on this host; else None, and a sentence if one has left its file behind.
+    """Returns the cluster that runs on this host; otherwise None, and a sentence if one left its file behind.
 
     A file that was left behind is removed.
     """
@@ -115,7 +115,7 @@ def find() -> tuple[DevRecord | None, str]:
 
 
 def _read(descriptor: int, path: Path) -> DevRecord | None:
-    """Returns what it says; None while it starts."""
+    """Returns the file's record; None while the cluster starts."""
     from storm_on_spark.cli.client.dev_document import DevRecord
     from storm_on_spark.cluster.errors import RecordError
     from storm_on_spark.cluster.records import MAX_BYTES, decode

@@ -1,4 +1,4 @@
-"""The libraries of the cluster, which not everybody installs."""
+"""The cluster's libraries, which are optional."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LIBRARIES: Final = ("httpx", "kazoo", "msgspec", "starlette", "uvicorn")
 
 
 def need_libraries() -> None:
-    """Does nothing where all of them are there.
+    """Checks that all of them are installed.
 
     Raises:
-        SetupError: one isn't.
+        SetupError: one is missing.
     """
     missing = [name for name in _LIBRARIES if not _is_there(name)]
     if missing:

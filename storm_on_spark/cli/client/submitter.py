@@ -1,4 +1,4 @@
-"""What `StormSubmitter` does: the same as `storm-spark submit`, for a topology that is there as an object."""
+"""The implementation of `StormSubmitter`: like `storm-spark submit`, for a topology that exists as an object."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import SubmitProgress
 
 UPLOAD_SHOWN_BYTES: Final = 1_000_000
-"""What is smaller is there before anybody has read how much of it is."""
+"""A smaller upload is over before anybody could read its progress."""
 
 
 def submit(submitted: Submitted, listener: ProgressListener | None = None) -> str:
-    """Submits a topology, and returns its id; errors as of `StormSubmitter.submit_topology`."""
+    """Submits a topology, and returns its id; errors as for `StormSubmitter.submit_topology`."""
     need_libraries()
     from storm_on_spark.cluster.code.packing.bundle import pack_object
     from storm_on_spark.cluster.plan_summary import PlanSummary
@@ -33,7 +33,7 @@ def submit(submitted: Submitted, listener: ProgressListener | None = None) -> st
         compiled = compile_topology(submitted.topology, conf)
         compiled.check()
         if compiled.warning:
-            print(printable(compiled.warning), file=sys.stderr)  # for the person at the program
+            print(printable(compiled.warning), file=sys.stderr)  # for the user of the program
         plan = PlanSummary.of_graph(compiled.graph).document()
         with temporary_folder("storm-spark-submit-") as scratch:
             folder = scratch / "packed"
@@ -48,7 +48,7 @@ def submit(submitted: Submitted, listener: ProgressListener | None = None) -> st
 
 
 def _told(listener: ProgressListener | None) -> Callable[[SubmitProgress], None]:
-    """Returns a function that tells a listener of the upload, as of one file."""
+    """Returns a function that reports the upload to a listener, as if it were one file."""
     begun = done = False
     size = 0
 
@@ -71,22 +71,22 @@ def _told(listener: ProgressListener | None) -> Callable[[SubmitProgress], None]
 
 
 class ProgressBar:
-    """Shows on standard error an upload that may take a while."""
+    """Shows the progress of an upload on standard error."""
 
     def on_start(self, src_file: str, target_file: str, total_bytes: int) -> None:
-        """Says how much there is to upload."""
+        """Prints the size of the upload."""
         if total_bytes > UPLOAD_SHOWN_BYTES:
             self._say(f"uploading {total_bytes:,} bytes ...")
 
     def on_progress(self, src_file: str, target_file: str, bytes_uploaded: int, total_bytes: int) -> None:
-        """Draws the bar again, on a terminal."""
+        """Redraws the bar if standard error is a terminal."""
         if total_bytes > UPLOAD_SHOWN_BYTES and sys.stderr.isatty():
             part = bytes_uploaded / total_bytes
             sys.stderr.write(f"\r[{'=' * int(40 * part):<40}] {bytes_uploaded:,} of {total_bytes:,} bytes")
             sys.stderr.flush()
 
     def on_completed(self, src_file: str, target_file: str, total_bytes: int) -> None:
-        """Says that all is there."""
+        """Prints that the upload is complete."""
         if total_bytes <= UPLOAD_SHOWN_BYTES:
             return
         if sys.stderr.isatty():

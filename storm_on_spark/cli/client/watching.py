@@ -1,4 +1,4 @@
-"""`--watch`: an answer that is asked for again and again, until Ctrl-C."""
+"""`--watch`: repeats a request and shows the answer until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVERY_SECS = 2.0
 
 def watch_option(function: _Function) -> _Function:
     """Adds `--watch`."""
-    return click.option("--watch", is_flag=True, help="Show it again every 2 seconds, until Ctrl-C.")(function)
+    return click.option("--watch", is_flag=True, help="Repeat every 2 seconds until Ctrl-C.")(function)
 
 
 def watched(
@@ -36,16 +36,16 @@ def watched(
     *,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Shows the answer again and again: in place on a terminal, below one another otherwise.
+    """Shows the answer repeatedly: in place on a terminal, otherwise one below the other.
 
     Args:
-        request: what the command line says.
+        request: the command line's settings.
         ask: asks the cluster.
         show: prints an answer.
-        sleep: waits between two questions.
+        sleep: waits between two requests.
 
     Raises:
-        ConfigError: a JSON document was asked for too, which is one.
+        ConfigError: `--json` was given too, which prints one document.
     """
     from storm_on_spark.cli.shared.terminal import console
 
@@ -68,7 +68,7 @@ def _redraw(
     from rich.live import Live
     from rich.text import Text
 
-    # Ctrl-C leaves what was shown last, below it the prompt, and the cursor comes back.
+    # After Ctrl-C the last answer stays above the prompt, and the cursor is shown again.
     with Live(Text(""), console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         while True:
             page = Console(file=io.StringIO(), width=screen.width, force_terminal=True, highlight=False)

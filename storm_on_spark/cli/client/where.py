@@ -1,4 +1,4 @@
-"""Which cluster a command asks: the one that is named, else the `storm-spark dev` that runs, else this host's."""
+"""Which cluster a command asks: the named one, or the running `storm-spark dev`, or the one on this host."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: P
     """Returns the cluster to ask.
 
     Args:
-        conf: what the command line says; only what is a client's counts.
-        nimbuses: `host:port` of `--nimbus`.
-        token_file: of `--token-file`.
+        conf: the command line's configuration; only keys of a client count.
+        nimbuses: `host:port`, from `--nimbus`.
+        token_file: the file given by `--token-file`.
     """
     chosen = {key: value for key, value in conf.items() if key.startswith(_CLIENTS)}
     for address in nimbuses:
@@ -59,12 +59,12 @@ def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: P
         return Where(chosen, "Is a Nimbus running there?")
     record, note = find()
     if record is None:
-        hint = "Start a cluster on this host by `storm-spark dev`, or name one by --nimbus HOST:PORT."
+        hint = "Start a cluster on this host with `storm-spark dev`, or name one with --nimbus HOST:PORT."
         return Where(chosen, f"{note} {hint}" if note else hint)
     chosen.setdefault(Config.NIMBUS_AUTH_TOKEN_FILE, record.token_file)
     return Where(
         {**chosen, Config.NIMBUS_SEEDS: list(record.seeds)},
-        f"These are the addresses of the `storm-spark dev` with process id {record.pid}, which may be ending just now.",
+        f"These are the addresses of the `storm-spark dev` with process id {record.pid}, which may just be ending.",
     )
 
 
@@ -72,7 +72,7 @@ def _check_address(address: str) -> None:
     """Checks a `HOST`, `HOST:PORT` or `[IPV6]:PORT` of `--nimbus`.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it has another form.
     """
     host, colon, port = address.rpartition(":")
     if not colon or address.endswith("]"):
@@ -83,7 +83,7 @@ def _check_address(address: str) -> None:
 
 
 def topologys(conf: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what in a configuration is a topology's: one file may configure it and the cluster.
+    """Returns the topology's part of a configuration, because one file may configure both it and the cluster.
 
     >>> topologys({"nimbus.seeds": ["a"], "topology.workers": 2, "my.key": 1, "spark.ui.enabled": True})
     {'topology.workers': 2, 'my.key': 1, 'spark.ui.enabled': True}
@@ -94,10 +94,10 @@ def topologys(conf: Mapping[str, Any]) -> dict[str, Any]:
 def connect(where: Where, sleep: Callable[[float], object] = time.sleep) -> NimbusClient:
     """Returns a client of the cluster.
 
-    A client tries again for a minute while leadership changes. Where nobody listens at all, that is said at once.
+    A client retries for a minute while leadership changes. If no address answers at all, the error comes at once.
 
     Raises:
-        UnavailableError: no Nimbus is there.
+        UnavailableError: no Nimbus answers.
     """
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient
     from storm_on_spark.cluster.errors import UnavailableError

@@ -1,4 +1,4 @@
 """Commands that ask a cluster.
 
-What needs the cluster's libraries is imported when a command runs: the help is there without them.
+The cluster's libraries are imported only when a command runs, so that its help works without them.
 """

@@ -1,4 +1,4 @@
-"""`storm-spark cluster`: a cluster in numbers, and its supervisors."""
+"""`storm-spark cluster`: a cluster's summary and its supervisors."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _SUPERVISORS = "__supervisors/"
 _SHOWN = 3
-"""Topologies that are named for each Pacemaker."""
+"""The most topologies that are named for each Pacemaker."""
 
 
 @click.command("cluster")
 @cluster_options
 def command(**given: Any) -> None:
-    """Show a cluster in numbers, and its supervisors."""
+    """Show a cluster's summary and its supervisors."""
     with asked(**given) as request:
         with request.client() as client:
             summary = client.page("/cluster/summary")
@@ -81,7 +81,7 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
 
 
 def _writers(names: list[str]) -> str:
-    """Returns whose heartbeats came last: the first few, and how many more."""
+    """Returns the topologies whose heartbeats came last: the first few, and the number of others."""
     supervisors = sum(name.startswith(_SUPERVISORS) for name in names)
     topologies = sorted({name.partition("/")[0] for name in names if not name.startswith(_SUPERVISORS)})
     more = len(topologies) - _SHOWN

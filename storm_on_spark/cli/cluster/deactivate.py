@@ -13,7 +13,7 @@ from storm_on_spark.cli.client.asking import asked, cluster_options, name
 @name
 @cluster_options
 def command(name: str, **given: Any) -> None:
-    """Stop the spouts of the topology NAME; what was emitted is still processed."""
+    """Stop the spouts of the topology NAME; tuples already emitted are still processed."""
     with asked(**given) as request, request.client() as client:
         client.deactivate(name)
         request.answer(

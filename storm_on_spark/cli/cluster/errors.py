@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @name
 @cluster_options
 def command(name: str, **given: Any) -> None:
-    """Show the last errors of the topology NAME, by component. Equal ones are one, with their number."""
+    """Show the last errors of the topology NAME, by component. Equal errors are shown once, with their number."""
     with asked(**given) as request:
         with request.client() as client:
             page = client.page(f"/topology/{client.topology_id(name)}/errors")

@@ -1,4 +1,4 @@
-"""`storm-spark heartbeats list|get`: what those keep who keep heartbeats, as Storm's command shows it."""
+"""`storm-spark heartbeats list|get`: the stored heartbeats, shown like Storm's command does."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _path = click.argument("path", metavar="PATH")
 def command() -> None:
     """Look at drivers' heartbeats where they are kept: in ZooKeeper, or in all Pacemakers.
 
-    The configuration has to be that of a Nimbus of the cluster, as heartbeats are for Nimbuses to read. Below
-    /workerbeats are topologies' ids. With Pacemaker, below each of these is its driver, as SUPERVISOR-PORT.
+    This needs the configuration of a Nimbus of the cluster, because only Nimbuses may read heartbeats. /workerbeats
+    contains topologies' ids. With Pacemaker, each of these contains its driver, as SUPERVISOR-PORT.
     """
 
 
@@ -37,7 +37,7 @@ def command() -> None:
 @json
 @options.debug
 def listed(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
-    """List what is below PATH, such as /workerbeats."""
+    """List the children of PATH, such as /workerbeats."""
     with reporting_errors(debug, json), _browser(pairs, files) as browser:
         names = browser.names(path)
         if json:
@@ -54,7 +54,7 @@ def listed(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: boo
 @json
 @options.debug
 def got(path: str, pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
-    """Show the heartbeat at PATH as JSON; the newest, where several Pacemakers have one."""
+    """Show the heartbeat at PATH as JSON; if several Pacemakers have one, the newest."""
     with reporting_errors(debug, json), _browser(pairs, files) as browser:
         document: dict[str, Any] = {"path": path, "heartbeat": browser.get(path)}
         if json:

@@ -18,14 +18,14 @@ from storm_on_spark.cli.shared import options
     "wait",
     metavar="SECONDS",
     type=options.SECONDS,
-    help="Process emitted tuples for so long at most; by default the topology's message timeout.",
+    help="Process emitted tuples for at most this long. Default: the topology's message timeout.",
 )
 @cluster_options
 def command(name: str, wait: float | None, **given: Any) -> None:
     """End the topology NAME.
 
     Its spouts stop at once. The tuples that they have emitted get some time to be processed. Then the driver ends, and
-    the cluster forgets the topology and removes its code. Its checkpoint stays. Its logs stay for a week:
+    the cluster removes the topology and its code. The checkpoint stays. The logs stay for a week:
     `storm-spark logs NAME`.
     """
     with asked(**given) as request, request.client() as client:

@@ -1,4 +1,4 @@
-"""`storm-spark lag`: how far the Kafka spouts of a topology are behind."""
+"""`storm-spark lag`: how far a topology's Kafka spouts are behind."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 @name_argument
 @cluster_options
 def command(name: str, **given: Any) -> None:
-    """Show what the Kafka spouts of NAME have committed, against the ends of their partitions.
+    """Compare the committed offsets of the Kafka spouts of NAME with the ends of their partitions.
 
-    NAME is a topology of a cluster, or the file of a topology, which is asked of Kafka from here: with its logins, and
-    also where no cluster runs it.
+    NAME is a topology of a cluster, or the file of a topology. For a file, this command asks Kafka directly, with the
+    file's logins; no cluster needs to run the topology.
 
-    The exit code is 1 if the lag of a spout isn't known, say because Kafka does not answer.
+    The exit code is 1 if the lag of a spout is unknown, for example because Kafka does not answer.
     """
     with asked(**given) as request:
         if name.endswith((".py", ".yaml", ".yml")) or Path(name).is_file():
@@ -44,12 +44,12 @@ def command(name: str, **given: Any) -> None:
 
 
 def show(screen: Console, page: dict[str, dict[str, Any]]) -> None:
-    """Prints the lag of all spouts of which it is known."""
+    """Prints the lag of all spouts for which it is known."""
     from rich.table import Table
     from rich.text import Text
 
     if not page:
-        echo("No spout of it reads Kafka.")
+        echo("None of its spouts reads Kafka.")
     for spout, found in page.items():
         if found.get("errorInfo"):
             continue
@@ -70,7 +70,7 @@ def show(screen: Console, page: dict[str, dict[str, Any]]) -> None:
 
 
 def _of_file(name: str, files: tuple[Path, ...], pairs: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Returns the page, asked from here."""
+    """Returns the page for a file, by asking Kafka directly."""
     import msgspec
 
     from storm_on_spark.cli.shared import options

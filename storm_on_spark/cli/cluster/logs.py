@@ -1,4 +1,4 @@
-"""`storm-spark logs`: what a topology's driver prints."""
+"""`storm-spark logs`: the output of a topology's driver."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 _LOOK_SECS: Final = 0.5
 _WHERE_SECS: Final = 2.0
-"""Between two questions where the driver is: it may move."""
+"""Time between two look-ups of the driver's place, which may change."""
 _TAIL_BYTES: Final = 1 << 20
 
 
-@click.command("logs", short_help="Show what a topology's driver has printed.")
+@click.command("logs", short_help="Show the output of a topology's driver.")
 @name
-@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl-C or the topology is gone.")
+@click.option("-f", "--follow", is_flag=True, help="Show new lines until Ctrl-C or until the topology is gone.")
 @click.option(
     "-n",
     "--lines",
@@ -42,12 +42,12 @@ _TAIL_BYTES: Final = 1 << 20
 )
 @cluster_options
 def command(name: str, follow: bool, lines: int, **given: Any) -> None:
-    """Show what the driver of the topology NAME has printed: logs, and what your own code prints.
+    """Show the output of the driver of the topology NAME: its logs, and everything that your own code prints.
 
-    Logs outlive their topology: after a kill, NAME (or its id) shows what its last driver has printed, until the hosts
-    remove it (supervisor.logs.cleanup.age.mins, a week by default).
+    Logs outlive their topology: after a kill, NAME (or its id) shows the output of its last driver, until the hosts
+    remove it (supervisor.logs.cleanup.age.mins, by default after a week).
 
-    With --follow and --json every line is a document of its own.
+    With --follow and --json, every line is a separate document.
     """
     with interrupts_raised(), asked(**given) as request, request.client() as client:
         try:
@@ -66,13 +66,13 @@ def command(name: str, follow: bool, lines: int, **given: Any) -> None:
 
 @dataclass
 class Tail:
-    """The end of a topology's log, and what is added to it.
+    """The end of a topology's log, and new lines.
 
     Args:
-        client: of the cluster.
-        name: of the topology.
-        lines: how many to begin with.
-        tell: told what is no part of the log.
+        client: a client of the cluster.
+        name: the topology's name.
+        lines: the number of lines to begin with.
+        tell: receives messages that are not part of the log.
         sleep: waits for seconds.
         clock: monotonic seconds.
     """
@@ -102,7 +102,7 @@ class Tail:
             return
         if not follow:
             if not link:
-                raise NotAliveError(f"{self.name} has no log yet: no driver was started, or its supervisor is gone")
+                raise NotAliveError(f"{self.name} has no log yet: no driver has started, or its supervisor is gone")
             yield self._read(link)
             return
         asked_at = self.clock()
@@ -122,14 +122,14 @@ class Tail:
                 return
             if now and now != link:
                 if link:
-                    self.tell(f"The driver of {self.name} is elsewhere now; its log:")
+                    self.tell(f"The driver of {self.name} has moved; its log:")
                 link, self._position = now, None
 
     def _kept(self, error: NotAliveError) -> str:
-        """Returns the end of the last log of a topology that is no more.
+        """Returns the end of the last log of a topology that no longer exists.
 
         Raises:
-            NotAliveError: no host has kept any.
+            NotAliveError: no host has kept its logs.
         """
         kept = self.client.kept_logs(self.name)
         if not kept:
@@ -137,12 +137,12 @@ class Tail:
         last = kept[0]
         when = datetime.fromtimestamp(last.modified).astimezone()
         self.tell(
-            f"{last.topology_id} is no more. Its last log, on {last.host} (slot {last.port}), ends at "
+            f"{last.topology_id} no longer exists. Its last log, on {last.host} (slot {last.port}), ends at "
             f"{when:%Y-%m-%d %H:%M:%S}:"
         )
         others = sorted({each.topology_id for each in kept} - {last.topology_id})
         if others:
-            self.tell(f"There are logs of {', '.join(others[-5:])}, too; name the id to see those.")
+            self.tell(f"There are also logs of {', '.join(others[-5:])}; give the id to see those.")
         return self._read(last.link)
 
     def _link(self) -> str:
@@ -157,7 +157,7 @@ class Tail:
             return ""
 
     def _read(self, link: str) -> str:
-        """Returns what is new in a log."""
+        """Returns the new part of a log."""
         if self._position is None:
             self._decoder.reset()
             part = self.client.log(link, -_TAIL_BYTES, _TAIL_BYTES)

@@ -1,4 +1,4 @@
-"""`storm-spark rebalance`: restarts a topology, with other executors or configuration."""
+"""`storm-spark rebalance`: restarts a topology, optionally with other executors or configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from storm_on_spark.cli.client.asking import asked, cluster_options, name
 from storm_on_spark.cli.shared import options
 
 
-@click.command("rebalance", short_help="Restart a topology, changed or elsewhere.")
+@click.command("rebalance", short_help="Restart a topology in a free slot, optionally changed.")
 @name
 @click.option(
     "-w",
@@ -18,10 +18,10 @@ from storm_on_spark.cli.shared import options
     "wait",
     metavar="SECONDS",
     type=options.SECONDS,
-    help="First process emitted tuples, for so long at most; by default the topology's message timeout.",
+    help="First process emitted tuples for at most this long. Default: the topology's message timeout.",
 )
 @click.option(
-    "-n", "--workers", metavar="N", type=options.whole("a number of workers", 1), help="topology.workers from now on."
+    "-n", "--workers", metavar="N", type=options.whole("a number of workers", 1), help="New value of topology.workers."
 )
 @click.option(
     "-e",
@@ -30,12 +30,12 @@ from storm_on_spark.cli.shared import options
     multiple=True,
     help="Executors of a component, at most as many as it has tasks. May be repeated.",
 )
-@click.option("--from-scratch", is_flag=True, help="Remove its state: it starts as if it had never run.")
+@click.option("--from-scratch", is_flag=True, help="Remove its state, so that it starts as if it had never run.")
 @cluster_options
 def command(
     name: str, wait: float | None, workers: int | None, executors: tuple[str, ...], from_scratch: bool, **given: Any
 ) -> None:
-    """Restart the topology NAME in a free slot, where it left off.
+    """Restart the topology NAME in a free slot; it continues where it stopped.
 
     -c and --conf change the topology's configuration; the value null restores a default.
     """

@@ -1,4 +1,4 @@
-"""How far a topology is on its way from being submitted to its first batch, by its page in REST."""
+"""The stage of a topology between its submission and its first batch, from its page in REST."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _IDLE_SECS: Final = 8.0
-"""Nobody waits longer for the first tuple: a spout may have nothing to do, or Spark's own source a long micro-batch."""
+"""The longest wait for the first tuple: a spout may be idle, or a source of Spark may have a long micro-batch."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Stage:
     name: str
     """`scheduling`, `starting`, `running`, `first batch`, `idle`, `inactive`, `completed` or `failed`."""
     text: str
-    """For people, behind the topology's name."""
+    """Text for people, after the topology's name."""
     is_done: bool = False
-    """Whether there is nothing more to wait for."""
+    """Whether waiting is over."""
     failure: str | None = None
     """Why the topology failed, if it did."""
 
@@ -54,7 +54,7 @@ def stage_of(page: Mapping[str, Any], active_secs: float = 0.0) -> Stage:
         return Stage("starting", f"starting its driver on {where}")
     if status == "INACTIVE":
         return Stage("inactive", f"is ready on {where}, and inactive", is_done=True)
-    # What has no bolts is through when it was emitted.
+    # Without bolts, a tuple is done as soon as it is emitted.
     if any(bolt["executed"] for bolt in page["bolts"]) or (total["emitted"] and not page["bolts"]):
         return Stage("first batch", f"has done its first micro-batch on {where}: {counts}", is_done=True)
     if not total["emitted"] and active_secs >= _IDLE_SECS:

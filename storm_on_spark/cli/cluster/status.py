@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @watch_option
 @cluster_options
 def command(name: str, watch: bool, **given: Any) -> None:
-    """Show the topology NAME: where it runs, and what each component has done since its driver started."""
+    """Show the topology NAME: where it runs, and the counts of each component since its driver started."""
     with asked(**given) as request, request.client() as client:
         if watch:
             watched(request, lambda: client.topology(name), lambda screen, page: show(screen, page))
@@ -64,20 +64,20 @@ def show(screen: Console, page: dict[str, Any]) -> None:
         say(text)
     for kind in ("spout", "bolt"):
         for line in page[f"{kind}s"]:
-            # Below the table, which then fits 80 columns.
+            # Below the table, so that the table fits 80 columns.
             if error := line["lastError"].strip():
                 say(f"last error of {line[f'{kind}Id']}: {error.splitlines()[-1][:400]}{_when(_of_line(line))}")
 
 
 def _of_line(line: dict[str, Any]) -> dict[str, Any]:
-    """Returns the last error of a component as REST gives errors."""
+    """Returns the last error of a component in the format of REST."""
     names = {"errorTime": "errorTime", "errorFirstTime": "firstTime", "errorCount": "count"}
     names |= {"errorBeforeRestart": "beforeRestart", "errorInput": "input"}
     return {ours: line[name] for name, ours in names.items() if line.get(name) is not None}
 
 
 def _when(error: dict[str, Any]) -> str:
-    """Returns what follows the text of an error: input, and how often and when."""
+    """Returns the text after an error: its input, and how often and when it happened."""
     from storm_on_spark.cli.shared.report import when
 
     given = f"; input: {error['input']}" if error.get("input") else ""

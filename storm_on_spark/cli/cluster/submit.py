@@ -1,4 +1,4 @@
-"""`storm-spark submit`: gives a topology to a cluster."""
+"""`storm-spark submit`: submits a topology to a cluster."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 _LOOK_SECS: Final = 0.3
 _UNSEEN_SECS: Final = 30.0
-"""How long after its submission a topology may be unknown to a Nimbus that answers."""
+"""How long after its submission a Nimbus may still not know a topology."""
 
 
-@click.command("submit", short_help="Give a topology to a cluster.")
+@click.command("submit", short_help="Submit a topology to a cluster.")
 @options.target
 @options.name_or_n
-@click.option("--inactive", is_flag=True, help="Let its spouts emit only when it is activated.")
+@click.option("--inactive", is_flag=True, help="Spouts emit only after the topology is activated.")
 @click.option(
     "--requirements",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    help="Packages that it needs, as pip reads them; supervisors install them. Default: a streamparse project's.",
+    help="Packages that it needs, in pip's format; supervisors install them. Default: a streamparse project's.",
 )
 @click.option("--wait", is_flag=True, help="Wait until its first micro-batch is done.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
@@ -54,12 +54,12 @@ def command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Give a topology to a cluster, where it runs until it is killed or has come to its end.
+    """Submit a topology to a cluster, where it runs until it is killed or completes.
 
-    The modules that it imports from beside it are sent too. The command returns when the cluster has accepted the
-    topology, which then survives the death of a Nimbus. With --wait it returns when the first micro-batch is done.
+    Modules that it imports from its own folder are sent too. The command returns when the cluster has accepted the
+    topology, which from then on survives the death of a Nimbus. With --wait it returns after the first micro-batch.
 
-    The target may be the folder that `storm-spark compile` wrote.
+    The target may also be a folder that `storm-spark compile` wrote.
     """
     with asked(**given) as request:
         with Progress(console(sys.stderr), quiet=quiet or request.json) as progress:
@@ -90,14 +90,14 @@ class _Submission:
         self.seconds: dict[str, float] = {}
 
     def tell_fate(self) -> None:
-        """Says what is on the cluster if this command is stopped."""
+        """Prints the topology's state on the cluster if this command is stopped."""
         if self.topology_id:
-            os.write(2, f"{self.name} is submitted, and goes on.\n".encode())
+            os.write(2, f"{self.name} is submitted and keeps running.\n".encode())
 
     def submit(self, active: bool, requirements: Path | None) -> None:
         from storm_on_spark.api.config.secrets import without_secrets
 
-        # First of all: nobody waits for a topology to be compiled to hear that there is no cluster.
+        # First, so that nobody waits for the compiler only to learn that there is no cluster.
         with (
             self._request.client() as client,
             at_once.temporary_folder("storm-spark-submit-") as folder,
@@ -124,7 +124,7 @@ class _Submission:
             return conf
         if requirements is not None:
             raise ConfigError(
-                f"{self._target} is compiled with what it requires; --requirements can't be given with it"
+                f"{self._target} already contains its requirements; --requirements can't be given with it"
             )
         self._say(f"{self._target}: verifying ...")
         given = merged(self._request.files, self._request.pairs)
@@ -163,7 +163,7 @@ class _Submission:
             self._say(f"{step.topology_id}: scheduling ...")
 
     def wait(self) -> None:
-        """Returns when the first batch is through.
+        """Returns when the first batch is done.
 
         Raises:
             TopologyFailedError: the topology failed.
@@ -176,7 +176,7 @@ class _Submission:
                 try:
                     page, now = client.topology(self.topology_id), time.monotonic()
                 except NotAliveError:
-                    # Any Nimbus answers a read, and one that does not lead may not have heard of the topology yet.
+                    # Any Nimbus answers a read, and one that does not lead may not know the topology yet.
                     if self._stage is not None or time.monotonic() > unseen_until:
                         raise
                     time.sleep(_LOOK_SECS)

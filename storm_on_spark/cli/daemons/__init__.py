@@ -1,4 +1,4 @@
-"""Commands that are a cluster's daemons, until somebody ends them.
+"""Commands that run a cluster's daemons until they are stopped.
 
-What needs the cluster's libraries is imported when a command runs: the help is there without them.
+The cluster's libraries are imported only when a command runs, so that its help works without them.
 """

@@ -1,4 +1,4 @@
-"""What commands that run until they are told to end share."""
+"""Shared code of commands that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ open_option = click.option(
     "--open",
     "is_open",
     is_flag=True,
-    help="Ask for no token: every user of this host can run code as you then. Without it and without "
-    "nimbus.auth.token.file, the daemon makes a token that your own commands find.",
+    help="Require no token; every user of this host can then run code as you. Without this option and without "
+    "nimbus.auth.token.file, the daemon creates a token that your own commands find.",
 )
 
 
 def log_to_stderr(debug: bool, least: int = logging.INFO) -> None:
-    """Has logged what happens in a daemon.
+    """Sends a daemon's log to standard error.
 
     Args:
         debug: log everything.
-        least: otherwise, the least level.
+        least: otherwise, the lowest level to log.
     """
     from storm_on_spark.cluster.security.logs import log_safely
 
@@ -34,6 +34,6 @@ def log_to_stderr(debug: bool, least: int = logging.INFO) -> None:
 
 
 def tell_token(file: str | None) -> None:
-    """Says where the token is, if there is one: for `curl`, or a client of another user."""
+    """Prints where the token is, if there is one: for `curl`, or for a client of another user."""
     if file is not None:
         echo(f"Its token is in {file}")

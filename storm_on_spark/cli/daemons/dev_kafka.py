@@ -18,39 +18,39 @@ from storm_on_spark.runtime.processes.signals import ended_by_signal
 _LOOK_SECS = 0.2
 
 
-@click.command("dev-kafka", short_help="Run a Kafka broker, for development.")
+@click.command("dev-kafka", short_help="Run a Kafka broker for development.")
 @click.option(
     "--port",
     type=options.PORT,
     default=9092,
     show_default=True,
-    help="Port that it listens on, on this host only; 0 for any free one.",
+    help="Port to listen on, on this host only; 0 for any free port.",
 )
 @click.option(
     "--dir",
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep its data there. Without it they are temporary.",
+    help="Folder for its data. By default the data are temporary.",
 )
 @click.option(
     "--topic",
     "topics",
     metavar="NAME[:PARTITIONS]",
     multiple=True,
-    help="Create a topic, unless it exists; may be given several times.",
+    help="Create a topic unless it exists. May be repeated.",
 )
 @click.option(
     "--load",
     "loads",
     metavar="TOPIC=FILE",
     multiple=True,
-    help="Send each line of a file to a topic, which is created unless it exists; may be given several times.",
+    help="Send each line of a file to a topic, which is created unless it exists. May be repeated.",
 )
 @click.option(
     "--running",
     is_flag=True,
-    help="Start no broker: create the topics and load the files in the one that listens on the port, and end.",
+    help="Don't start a broker. Create topics and load files in the one that listens on the port, then end.",
 )
 @json
 @options.debug
@@ -63,10 +63,10 @@ def command(
     json: bool,
     debug: bool,
 ) -> None:
-    """Run one Kafka broker (KRaft), from jars of Maven that are fetched once, until Ctrl-C.
+    """Run one Kafka broker (KRaft) until Ctrl-C. Its jars are fetched once from Maven.
 
-    For development: it is a single broker, and everybody on this host may read and write it. With --running, create
-    topics and load files while it runs.
+    This is for development: it is a single broker, and everybody on this host may read and write it. Use --running to
+    create topics and load files while it runs.
     """
     with reporting_errors(debug, json):
         from storm_on_spark.api.errors import SetupError
@@ -99,15 +99,15 @@ def command(
 
 def _check_running(port: int, folder: Path | None, wanted: Mapping[str, int]) -> None:
     if not port:
-        raise click.BadParameter("a broker that runs has a port: give it by --port", param_hint="--running")
+        raise click.BadParameter("give the running broker's port with --port", param_hint="--running")
     if folder is not None:
-        raise click.BadParameter("the broker that runs has its data elsewhere", param_hint="--dir")
+        raise click.BadParameter("the running broker already has a folder for its data", param_hint="--dir")
     if not wanted:
-        raise click.UsageError("--running does what --topic and --load say: give one of them")
+        raise click.UsageError("--running needs --topic or --load")
 
 
 def _fill(servers: str, wanted: dict[str, int], files: Sequence[tuple[str, Path]]) -> dict[str, int]:
-    """Creates topics and loads files; returns how many lines are in each topic."""
+    """Creates topics and loads files; returns the number of lines sent to each topic."""
     from storm_on_spark.connectors.kafka import topics as kafka_topics
 
     if wanted:

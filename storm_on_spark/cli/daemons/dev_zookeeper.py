@@ -19,27 +19,27 @@ from storm_on_spark.runtime.processes.signals import ended_by_signal
 _LOOK_SECS = 0.2
 
 
-@click.command("dev-zookeeper", short_help="Run a ZooKeeper, for development.")
+@click.command("dev-zookeeper", short_help="Run a ZooKeeper for development.")
 @click.option(
     "--port",
     type=options.PORT,
     default=2181,
     show_default=True,
-    help="Port that it listens on, on this host only; 0 for any free one.",
+    help="Port to listen on, on this host only; 0 for any free port.",
 )
 @click.option(
     "--dir",
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep its data there. Without it they are temporary.",
+    help="Folder for its data. By default the data are temporary.",
 )
 @json
 @options.debug
 def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
-    """Run one ZooKeeper server, from the jars that come with pyspark, until Ctrl-C.
+    """Run one ZooKeeper server from pyspark's jars until Ctrl-C.
 
-    For development: it is a single server, and everybody on this host may read and write it.
+    This is for development: it is a single server, and everybody on this host may read and write it.
     """
     with reporting_errors(debug, json):
         need_libraries()
@@ -61,12 +61,12 @@ def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:
 
 
 def tell_open() -> None:
-    """Says on standard error that a server for development asks nobody who he is."""
+    """Warns on standard error that a server for development has no authentication."""
     echo("Every user of this host may read and write it.", err=True)
 
 
 def check_port(port: int) -> None:
-    """Says in a sentence what a server would say in a page of log.
+    """Checks a port first, because a server's own error would be a page of log.
 
     Raises:
         SetupError: this process can't listen on the port.

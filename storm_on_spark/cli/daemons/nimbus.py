@@ -1,4 +1,4 @@
-"""`storm-spark nimbus`: a Nimbus, until it is told to end."""
+"""`storm-spark nimbus`: a Nimbus that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from storm_on_spark.runtime.processes.signals import ended_by_signal
 def command(pairs: tuple[str, ...], files: tuple[Path, ...], is_open: bool, json: bool, debug: bool) -> None:
     """Run a Nimbus: it accepts topologies, assigns them to supervisors, and answers questions about them.
 
-    One of several Nimbuses leads, elected through ZooKeeper (storm.zookeeper.servers). The others stand by.
-    It ends on Ctrl-C or SIGTERM. Topologies run on.
+    Nimbuses elect a leader through ZooKeeper (storm.zookeeper.servers); the others stand by. A Nimbus ends on Ctrl-C
+    or SIGTERM. Topologies keep running.
     """
     with reporting_errors(debug, json):
         need_libraries()

@@ -1,4 +1,4 @@
-"""`storm-spark pacemaker`: a Pacemaker, until it is told to end."""
+"""`storm-spark pacemaker`: a Pacemaker that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from storm_on_spark.runtime.processes.signals import ended_by_signal
 @json
 @options.debug
 def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: bool) -> None:
-    """Run a Pacemaker: it keeps heartbeats in memory, for clients of Storm's and ours.
+    """Run a Pacemaker: it keeps heartbeats in memory, for clients of Storm and of Storm on Spark.
 
-    It ends on Ctrl-C or SIGTERM. What it kept is gone then; clients write it again.
+    It ends on Ctrl-C or SIGTERM. Its heartbeats are then lost; clients write them again.
     """
     with reporting_errors(debug, json):
         need_libraries()

@@ -1,4 +1,4 @@
-"""`storm-spark supervisor`: a supervisor, until it is told to end."""
+"""`storm-spark supervisor`: a supervisor that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from storm_on_spark.runtime.processes.signals import ended_by_signal
 
 @click.command("supervisor", short_help="Run a supervisor.")
 @options.configuration
-@click.option("--stop-drivers", is_flag=True, help="End its drivers, too, when it ends.")
+@click.option("--stop-drivers", is_flag=True, help="Also end its drivers when it ends.")
 @open_option
 @json
 @options.debug
 def command(
     pairs: tuple[str, ...], files: tuple[Path, ...], stop_drivers: bool, is_open: bool, json: bool, debug: bool
 ) -> None:
-    """Run a supervisor: it runs a driver for each topology that is assigned to it, at most one in a slot.
+    """Run a supervisor: it runs a driver for each topology that is assigned to it, at most one per slot.
 
-    It ends on Ctrl-C or SIGTERM. As in Storm, its drivers go on, and a supervisor that is started again with the
-    same storm.local.dir finds them.
+    It ends on Ctrl-C or SIGTERM. As in Storm, its drivers keep running, and the next supervisor with the same
+    storm.local.dir finds them.
     """
     with reporting_errors(debug, json):
         need_libraries()

@@ -1,4 +1,4 @@
-"""`storm-spark xd-admin`: an admin of streams, until it is told to end."""
+"""`storm-spark xd-admin`: an admin of streams that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ port_option = click.option(
     type=options.PORT,
     default=9393,
     show_default=True,
-    help="Port of the REST interface; 0 for any free one.",
+    help="Port of the REST interface; 0 for any free port.",
 )
 """Of an admin."""
 
@@ -34,10 +34,10 @@ port_option = click.option(
 @json
 @options.debug
 def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], is_open: bool, json: bool, debug: bool) -> None:
-    """Run an admin: it takes streams in by REST, and has containers run their modules.
+    """Run an admin: it accepts streams over REST, and assigns their modules to containers.
 
-    One of several admins leads, elected through ZooKeeper (zk.client.connect); any of them answers requests. It ends on
-    Ctrl-C or SIGTERM. Streams run on.
+    Admins elect a leader through ZooKeeper (zk.client.connect); any of them answers requests. An admin ends on Ctrl-C
+    or SIGTERM. Streams keep running.
     """
     with reporting_errors(debug, json):
         need_libraries()
@@ -50,7 +50,7 @@ def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], is_open:
         token_file = SecuritySettings.of(conf).token_file
         with ended_by_signal() as ended, Admin(conf, port, ended) as admin:
             if ended.is_set():
-                return  # it was told to end while it waited for ZooKeeper
+                return  # it was stopped while it waited for ZooKeeper
             if json:
                 echo(
                     jsonlib.dumps(

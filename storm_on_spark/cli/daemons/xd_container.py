@@ -1,4 +1,4 @@
-"""`storm-spark xd-container`: a container of modules, until it is told to end."""
+"""`storm-spark xd-container`: a container of modules that runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LONGEST = 1_000
 
 
 @click.command("xd-container", short_help="Run a container of modules of streams.")
-@click.option("--groups", metavar="A,B", default="", help="Groups that it is in, for criteria of deployments.")
-@click.option("--attributes", metavar="A=1,B=2", default="", help="Attributes that it has, for the same.")
+@click.option("--groups", metavar="A,B", default="", help="Its groups, for criteria of deployments.")
+@click.option("--attributes", metavar="A=1,B=2", default="", help="Its attributes, for criteria of deployments.")
 @options.configuration
 @open_option
 @json
@@ -38,10 +38,10 @@ def command(
     json: bool,
     debug: bool,
 ) -> None:
-    """Run a container: it runs the modules that the leading admin gives it.
+    """Run a container: it runs the modules that the leading admin assigns to it.
 
-    Containers share the folder that STORM_SPARK_XD_HOME names. It ends on Ctrl-C or SIGTERM; other containers go on
-    with its modules.
+    Containers share the folder that STORM_SPARK_XD_HOME names. A container ends on Ctrl-C or SIGTERM; other containers
+    take over its modules.
     """
     with reporting_errors(debug, json):
         need_libraries()
@@ -54,7 +54,7 @@ def command(
         conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
         with ended_by_signal() as ended, Container(conf, names, values, ended=ended) as container:
             if ended.is_set():
-                return  # it was told to end while it waited for ZooKeeper
+                return  # it was stopped while it waited for ZooKeeper
             if json:
                 echo(jsonlib.dumps({"container": container.container_id, "pid": os.getpid()}))
             else:
@@ -66,7 +66,7 @@ def groups_of(text: str) -> tuple[str, ...]:
     """Returns names that commas separate.
 
     Raises:
-        click.BadParameter: one is no name.
+        click.BadParameter: one is not a valid name.
     """
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:

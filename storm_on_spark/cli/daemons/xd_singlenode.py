@@ -1,4 +1,4 @@
-"""`storm-spark xd-singlenode`: ZooKeeper, an admin and a container of streams, in one."""
+"""`storm-spark xd-singlenode`: ZooKeeper, an admin and a container of streams in one process."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _LOGIN = "login"
 """File with the password, in the folder of ZooKeeper."""
 
 
-@click.command("xd-singlenode", short_help="Run ZooKeeper, an admin and a container of streams, in one.")
+@click.command("xd-singlenode", short_help="Run ZooKeeper, an admin and a container in one process.")
 @port_option
 @click.option(
     "--dir",
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Keep ZooKeeper's data and messages there. Without it they are temporary.",
+    help="Folder for ZooKeeper's data and for messages. By default both are temporary.",
 )
 @options.configuration
 @open_option
@@ -56,8 +56,8 @@ def command(
 ) -> None:
     """Run streams on this machine: an embedded ZooKeeper, an admin and a container. It ends on Ctrl-C or SIGTERM.
 
-    zk.embedded.server.port is the port of ZooKeeper; any that is free by default. With zk.client.connect that ZooKeeper
-    is used instead.
+    zk.embedded.server.port is the port of ZooKeeper; by default it is any free port. With zk.client.connect, that
+    ZooKeeper is used instead.
     """
     with reporting_errors(debug, json):
         need_libraries()
@@ -100,7 +100,7 @@ def command(
 
 
 def _login(folder: Path) -> dict[str, Any]:
-    """Returns the login that ZooKeeper's nodes are made for; its password stays with the data."""
+    """Returns the login for ZooKeeper's nodes; its password stays with the data."""
     from storm_on_spark.cluster.security.own import kept_secret
     from storm_on_spark.cluster.security.tokens import read_tokens
 

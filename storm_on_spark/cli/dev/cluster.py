@@ -1,7 +1,7 @@
 """The processes of a `storm-spark dev`: one ZooKeeper, two Nimbuses, two supervisors; more if asked for.
 
-All but ZooKeeper's are this command line's own `nimbus`, `supervisor` and `pacemaker`. Everything listens on this host
-only, wants a token, and keeps its files in one folder that goes with it.
+Except for ZooKeeper, they run this command line's `nimbus`, `supervisor` and `pacemaker`. Everything listens on this
+host only, requires a token, and keeps its files in one folder, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _SPARE_CORES: Final = 4
 _SPARE_BYTES: Final = 15 << 30
 _FIRST_SLOT: Final = 6700
 _TOPOLOGY_CORES: Final = 2
-"""Task slots that a topology gets of each worker of Spark, in one executor."""
+"""Task slots that a topology gets from each Spark worker, in one executor."""
 _WORKERS_CORES: Final = _TOPOLOGY_CORES * SUPERVISORS * _SLOTS
-"""Task slots of each worker of Spark, not processors: enough for a topology in every slot of the supervisors."""
+"""Task slots of each Spark worker (not processors): enough for a topology in every slot of the supervisors."""
 _WORKERS_MEMORY: Final = "16g"
-"""What each worker may promise to executors: more than they take."""
+"""The memory that each worker may offer to executors: more than they use."""
 _READY_SECS: Final = 60.0
 _POLL_SECS: Final = 0.1
 _END_SECS: Final = 20.0
@@ -69,17 +69,17 @@ class Daemon:
     log: Path
     process: KeptProcess | None = None
     pause: float = _AGAIN_SECS
-    """Before it is started again."""
+    """The pause before the next start."""
     again_at: float | None = None
 
 
 @dataclass
 class DevCluster:
-    """A whole cluster. Of use in a main thread: it lives as long as that.
+    """A whole cluster. Use it in the main thread: it lives as long as that thread.
 
     Args:
         conf: more configuration of all daemons.
-        say: told what goes on.
+        say: receives progress messages.
 
     Example:
         >>> with DevCluster({}) as cluster:                                     # doctest: +SKIP
@@ -90,17 +90,17 @@ class DevCluster:
     conf: Mapping[str, Any]
     say: Say = lambda text: None
     stopping: Callable[[], bool] = lambda: False
-    """Asked often; when it says yes, everything that waits returns."""
+    """Called often; once it returns true, everything that waits returns."""
     pacemakers: int = 0
-    """How many keep heartbeats; ZooKeeper does if there are none."""
+    """The number of Pacemakers that keep heartbeats; without any, ZooKeeper does."""
     spark_workers: int = 0
-    """Of a standalone cluster of Spark, on which topologies run; on local sessions if there are none."""
+    """The number of workers of a standalone Spark cluster for topologies; without any, they use local sessions."""
     xd_containers: int = 0
-    """Of modules of streams, with an admin; no streams if there are none."""
+    """The number of containers of streams, with an admin; without any, there are no streams."""
     admin: str | None = None
     """URL of that admin."""
     spark_conf_file: str | None = None
-    """With the secret of that Spark."""
+    """The file with that Spark's secret."""
     daemons: list[Daemon] = field(default_factory=list)
     _patience: float = _END_SECS
 
@@ -129,7 +129,7 @@ class DevCluster:
 
     @property
     def parts(self) -> str:
-        """What the cluster consists of."""
+        """The parts of the cluster, in words."""
         pacemakers = f"{counted(self.pacemakers, 'Pacemaker')}, " if self.pacemakers else ""
         spark = f", Spark with {counted(self.spark_workers, 'worker')}" if self.spark_workers else ""
         streams = f", an admin and {counted(self.xd_containers, 'container')} of streams" if self.xd_containers else ""
@@ -139,7 +139,7 @@ class DevCluster:
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[IO[bytes]]:
-        """Yields what the guard reads from; it clears up when that is closed, and then this returns."""
+        """Yields the guard's input. When it is closed, the guard cleans up, and then this returns."""
         guard = subprocess.Popen(
             [
                 *(sys.executable, "-m", "storm_on_spark.cli.dev.guard"),
@@ -192,7 +192,7 @@ class DevCluster:
             self._add("xd-admin", 1, common, "--port", str(port))
         for number in range(1, self.xd_containers + 1):
             self._add("xd-container", number, common)
-        # First: a ZooKeeper that is just starting takes connections, and may leave them without a word.
+        # First, because a ZooKeeper that is just starting accepts connections and may drop them silently.
         self._launch_zookeeper(wait=True)
         for daemon in self.daemons:
             self._launch(daemon)
@@ -208,7 +208,7 @@ class DevCluster:
         )
 
     def _sparks(self) -> dict[str, Any]:
-        """Starts Spark's master and workers, and returns the configuration by which drivers run topologies there."""
+        """Starts Spark's master and workers, and returns the configuration with which drivers run topologies there."""
         assert self.spark is not None
         self.spark.launch()
         # As YAML for --conf, and as properties for spark-submit.
@@ -219,12 +219,12 @@ class DevCluster:
             "spark.master": self.spark.master,
             "spark.executor.cores": _TOPOLOGY_CORES,
             "spark.cores.max": _TOPOLOGY_CORES * self.spark_workers,
-            # A spare driver would hold executors that nobody uses.
+            # A spare driver would hold unused executors.
             "supervisor.spare.drivers": 0,
         }
 
     def _heartbeats(self, ports: list[int]) -> dict[str, Any]:
-        """Returns the configuration by which Pacemakers keep heartbeats."""
+        """Returns the configuration with which Pacemakers keep heartbeats."""
         return {
             "storm.cluster.state.store": "org.apache.storm.cluster.PaceMakerStateStorageFactory",
             "pacemaker.servers": [f"{HOST}:{port}" for port in ports],
@@ -269,12 +269,12 @@ class DevCluster:
     # Being up.
 
     def wait_ready(self) -> float:
-        """Returns when all daemons are there and one Nimbus leads; says how many seconds that took.
+        """Waits until all daemons are up and a Nimbus leads; returns how many seconds that took.
 
         From then on other commands find the cluster.
 
         Raises:
-            SetupError: one has ended, or it takes too long.
+            SetupError: a daemon has ended, or it takes too long.
         """
         deadline = time.monotonic() + _READY_SECS
         with self.client() as client:
@@ -292,7 +292,7 @@ class DevCluster:
 
     @property
     def record(self) -> DevRecord:
-        """What others are told."""
+        """The record for other commands."""
         return DevRecord(
             pid=os.getpid(),
             seeds=self.seeds,
@@ -304,7 +304,7 @@ class DevCluster:
         )
 
     def client(self) -> NimbusClient:
-        """Returns a client that doesn't try again by itself."""
+        """Returns a client that doesn't retry."""
         conf = {"storm.nimbus.retry.times": 0, "nimbus.auth.token.file": str(self.token_file)}
         return NimbusClient(conf, seeds=self.seeds)
 
@@ -315,13 +315,13 @@ class DevCluster:
         return None
 
     def watch(self) -> None:
-        """Returns when `stopping` says so; starts again what has ended meanwhile."""
+        """Returns when `stopping` does; until then restarts daemons that have ended."""
         while not self.stopping():
             now = time.monotonic()
             for daemon in self.daemons:
                 self._look_after(daemon, now)
             if self.zookeeper.pid is None:
-                self.say("ZooKeeper has ended; starting it again")
+                self.say("ZooKeeper has ended; restarting it")
                 self._launch_zookeeper(wait=True)
             for sentence in [] if self.spark is None else self.spark.look_after():
                 self.say(sentence)
@@ -333,7 +333,7 @@ class DevCluster:
             return
         if daemon.again_at is None:
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            self.say(f"{daemon.name} has ended ({how}); starting it again in {daemon.pause:g} s")
+            self.say(f"{daemon.name} has ended ({how}); restarting it in {daemon.pause:g} s")
             daemon.again_at = now + daemon.pause
             daemon.pause = min(_AGAIN_MAX_SECS, 2 * daemon.pause)
         elif now >= daemon.again_at:
@@ -367,12 +367,12 @@ class DevCluster:
             summary = client.cluster()
         except ClusterError as error:
             return str(error)
-        return f"{len(summary['nimbuses'])} Nimbuses and {summary['supervisors']} supervisors are there"
+        return f"{len(summary['nimbuses'])} Nimbuses and {summary['supervisors']} supervisors are up"
 
     # Ending.
 
     def stop(self) -> None:
-        """Ends everything in order: drivers with their supervisors, and Nimbuses; then Spark, then ZooKeeper."""
+        """Ends everything in order: supervisors with their drivers, and Nimbuses; then Spark; then ZooKeeper."""
         running = [daemon.process for daemon in self.daemons if daemon.process is not None]
         for process in running:
             process.send(signal.SIGTERM)
@@ -386,14 +386,14 @@ class DevCluster:
 
 
 def spares(cores: int, memory: int) -> int:
-    """Returns how many spare drivers each supervisor keeps, where the configuration does not say.
+    """Returns how many spare drivers each supervisor keeps by default.
 
-    One lets a topology start in seconds. It costs half a minute of a core, and a gigabyte: too much for a machine that
-    would be short of them, as the topology itself would have to wait.
+    With one, a topology starts in seconds. It costs half a minute of a core, and a gigabyte. On a machine without spare
+    cores or memory, the topology itself would have to wait.
 
     Args:
-        cores: of the machine.
-        memory: of the machine, in bytes.
+        cores: the machine's cores.
+        memory: the machine's memory, in bytes.
 
     Example:
         >>> spares(2, 64 << 30), spares(8, 8 << 30), spares(8, 16 << 30)
@@ -407,7 +407,7 @@ def _memory() -> int:
 
 
 def _environment(**more: str) -> dict[str, str]:
-    """Returns the environment in which children find this very package, also where it was not installed."""
+    """Returns the environment in which children find this package, even if it is not installed."""
     package = str(Path(__file__).parents[3])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}

@@ -28,7 +28,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Stopped(BaseException):
-    """A second signal: end at once."""
+    """Raised by a second signal: end at once."""
 
 
 @click.command("dev", short_help="Run a whole cluster in this terminal.")
@@ -40,21 +40,21 @@ class _Stopped(BaseException):
     type=click.IntRange(0, 9),
     default=0,
     metavar="N",
-    help="How many Pacemakers keep heartbeats; without them ZooKeeper does.",
+    help="The number of Pacemakers that keep heartbeats; without any, ZooKeeper does.",
 )
 @click.option(
     "--spark-workers",
     type=click.IntRange(0, 9),
     default=0,
     metavar="N",
-    help="Run topologies on a standalone cluster of Spark with N workers, each a machine to Spark.",
+    help="Run topologies on a standalone Spark cluster with N workers; to Spark each is a machine.",
 )
 @click.option(
     "--xd-containers",
     type=click.IntRange(0, 9),
     default=0,
     metavar="N",
-    help="Run streams, too: an admin and N containers of modules.",
+    help="Also run streams: an admin and N containers of modules.",
 )
 def command(
     pairs: tuple[str, ...],
@@ -67,8 +67,8 @@ def command(
 ) -> None:
     """Run a whole cluster in this terminal: a ZooKeeper, two Nimbuses, two supervisors.
 
-    The other commands find it by themselves. Ctrl-C ends it with all that runs on it, and removes its files. -c and
-    --conf set the configuration of all its daemons.
+    The other commands find it automatically. Ctrl-C ends it with everything that runs on it, and removes its files. -c
+    and --conf configure all its daemons.
     """
     with reporting_errors(debug, json):
         need_libraries()
@@ -84,15 +84,15 @@ def command(
                     if not seen:
                         _show(cluster, seconds, json)
                         cluster.watch()
-                    _say("Ending the cluster, and what runs on it; Ctrl-C kills it ...")
-                _say("It has ended, and nothing is left of it.")
+                    _say("Ending the cluster and everything that runs on it; Ctrl-C kills it ...")
+                _say("It has ended; no processes or files are left.")
             except _Stopped:
                 sys.exit(STOPPED)
 
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Yields a list that grows with every signal to end; the second raises."""
+    """Yields a list that grows with every signal to end; the second signal raises."""
     seen: list[int] = []
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -138,7 +138,7 @@ Ready after {seconds:.1f} s: {cluster.parts}.
 
   Nimbuses   {nimbuses}
   ZooKeeper  {record.zookeeper}{_spark(cluster)}{_streams(cluster)}
-  files      {record.folder}, with logs and the token; they go when this ends
+  files      {record.folder}, with logs and the token; removed when this ends
   REST       curl -H "Authorization: Bearer $(cat {record.token_file})" http://{record.seeds[0]}/api/v1/cluster/summary
 
 Type in another terminal:
@@ -150,7 +150,7 @@ Type in another terminal:
   storm-spark logs word-count -f
   storm-spark kill word-count
 
-Ctrl-C ends the cluster, and what runs on it.""")
+Ctrl-C ends the cluster and everything that runs on it.""")
     sys.stdout.flush()
 
 

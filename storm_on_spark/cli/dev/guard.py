@@ -1,13 +1,13 @@
-"""Clears up when a `storm-spark dev` has ended, however that was.
+"""Cleans up after a `storm-spark dev` has ended in any way.
 
     python -m storm_on_spark.cli.dev.guard FOLDER FILE DESCRIPTOR
 
-A process of its own, started by it, that reads from it which processes it starts: `PID START` a line. The end of that
-stream is the end of the other one. What it has not ended itself by then is killed: its processes, and the drivers of
-its supervisors, which outlive those. Then its folder and the file that others find it by are removed.
+The `storm-spark dev` starts this process, and writes a line `PID START` to it for each process that it starts. When
+this stream ends, the `storm-spark dev` has ended. The guard then kills the remaining processes, and the drivers of the
+supervisors, which outlive supervisors. Then it removes the folder, and the file that other commands find it by.
 
-All that its daemons start carries a mark in its environment. Where there is a `/proc` this finds what has not yet said
-in a file what it is.
+Everything that the daemons start carries a mark in its environment. Where there is a `/proc`, this also finds processes
+that have not yet written a file about themselves.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _PAUSE_SECS: Final = 0.02
 
 
 def main() -> None:
-    """Waits for the end, and clears up."""
+    """Waits for the end, and cleans up."""
     folder, file, descriptor = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     os.set_inheritable(descriptor, False)
-    # The end comes by the stream, also when a terminal or a system tells everybody to end.
+    # Only the stream announces the end, even if a terminal or the system signals all processes.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Neither a terminal nor a pipe of the other one's is kept open.
+    # Don't keep a terminal or pipe of the parent open.
     with Path(os.devnull).open("r+b") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
@@ -52,12 +52,12 @@ def main() -> None:
 
 
 def clear_up(folder: Path, children: list[tuple[int, str]]) -> None:
-    """Kills what is left of a cluster, and removes its folder.
+    """Kills the remaining processes of a cluster, and removes its folder.
 
     Args:
-        folder: of the cluster.
-        children: process id, and start as `started_at` tells it, of the processes that it has started, each the leader
-            of a session.
+        folder: the cluster's folder.
+        children: process id, and start as returned by `started_at`, of the processes that it has started, each the
+            leader of a session.
     """
     deadline = time.monotonic() + _KILL_SECS
     for pid, started in children:
@@ -66,7 +66,7 @@ def clear_up(folder: Path, children: list[tuple[int, str]]) -> None:
         time.sleep(_PAUSE_SECS)
         for pid, started in children:
             kill_session(pid, started)
-    # Supervisors are gone: nobody starts another driver.
+    # The supervisors are gone, so no other driver starts.
     for slot in folder.glob("supervisor-*/supervisor/slots/*"):
         _kill_driver(slot, deadline)
     while (left := _marked(folder)) and time.monotonic() < deadline:
@@ -76,7 +76,7 @@ def clear_up(folder: Path, children: list[tuple[int, str]]) -> None:
         time.sleep(_PAUSE_SECS)
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
-    # Sockets of Spark's are elsewhere where the folder's path is too long for them.
+    # Spark's sockets are elsewhere if the folder's path is too long for them.
     remove_scratch_of_the_dead()
 
 
@@ -85,7 +85,7 @@ def _marked(folder: Path) -> list[int]:
     mark = f"{MARK}={folder}".encode()
     found = []
     for entry in _PROC.glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if mark in entry.read_bytes().split(b"\0"):
                 found.append(int(entry.parent.name))
     return found

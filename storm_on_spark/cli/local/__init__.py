@@ -1,1 +1,1 @@
-"""Commands that run a topology on this machine, or check and show it without running it."""
+"""Commands that run a topology on this machine, or check or show it without running it."""

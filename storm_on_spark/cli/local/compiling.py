@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 )
 @options.name_or_n
 @options.configuration_without_o
-@click.option("--check", is_flag=True, help="Compile and pack, say what there would be, and write nothing.")
+@click.option("--check", is_flag=True, help="Compile and pack, print the result, but write nothing.")
 @click.option(
     "-r",
     "--requirements",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=True),
-    help="Packages that it needs, as pip reads them; they travel with it. Default: a streamparse project's.",
+    help="Packages that it needs, in pip's format; they travel with it. Default: a streamparse project's.",
 )
 @click.option(
     "--with-spark-needs",
     is_flag=True,
-    help="Pack pyarrow, pandas and what else PySpark needs, too, for executors without them.",
+    help="Also pack pyarrow, pandas and other packages that PySpark needs, for executors without them.",
 )
 @options.master_for(
-    "The Spark master that the job is for, such as spark://HOST:7077: it stands on the line that starts the job, and "
-    "the plan is drawn for its cores. By default the plan is for 4 cores, and the line for a standalone cluster."
+    "The Spark master that the job is for, such as spark://HOST:7077. The command line that starts the job names it, "
+    "and the plan is for its cores. By default the plan is for 4 cores, and the line for a standalone cluster."
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", is_flag=True, help="Print one JSON document.")
@@ -69,12 +69,12 @@ def command(
     json: bool,
     debug: bool,
 ) -> None:
-    """Write a topology as a self-contained folder: the program for spark-submit, and all that it needs.
+    """Write a topology as a self-contained folder: the program for spark-submit, and everything that it needs.
 
-    Executors need no Storm on Spark: it travels with the topology, and so do the packages of --requirements. README.md
-    in the folder has the exact line. The same topology, compiled again, gives the same bytes.
+    Executors don't need Storm on Spark: it travels with the topology, and so do the packages of --requirements.
+    README.md in the folder has the exact command line. Compiling the same topology again gives the same bytes.
 
-    The job runs on any Spark, also where --master names one.
+    The job runs on any Spark, even if --master names one.
     """
     with reporting_errors(debug, json):
         if (out is None) != check:
@@ -116,7 +116,7 @@ def _write(
     from storm_on_spark.spark.compiled import compile_topology
 
     if out is not None:
-        # First of all: nobody waits for a topology to be compiled to hear that there is no place for it.
+        # First, so that nobody waits for the compiler only to learn that the folder can't be written.
         refuse_foreign(out)
     progress.say(f"{target}: compiling ...")
     loaded = load(target)
@@ -130,11 +130,11 @@ def _write(
     written = write(job, out, lambda text: progress.say(f"{name}: {text}"))
     warnings = [compiled.warning] if compiled.warning else []
     warnings += [
-        f"{key} may hold a secret and is left out; give it at the start, by --conf FILE.yaml after main.py."
+        f"{key} may hold a secret and is left out; give it when you start the job, with --conf FILE.yaml after main.py."
         for key in written.manifest["left_out_keys"]
     ]
     warnings += [
-        f"{key} may hold a secret and stands in the topology's code, which travels; put it in a file for --conf."
+        f"{key} may hold a secret and is part of the topology's code, which travels; put it in a file for --conf."
         for key in written.secrets_in_code
     ]
     return written, warnings
@@ -159,5 +159,5 @@ def _document(written: Written, out: Path | None, warnings: list[str]) -> dict[s
 def _summary(written: Written, out: Path | None) -> str:
     name, size = written.manifest["name"], f"{len(written.manifest['files'])} files, {written.size / (1 << 20):.1f} MiB"
     if out is None:
-        return f"{name} compiles: {size}. Nothing is written."
+        return f"{name} compiles: {size}. Nothing was written."
     return f"{name} is compiled into {out}: {size}. Start it there, as README.md says:\n\n  {written.command}"

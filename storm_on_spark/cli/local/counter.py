@@ -25,7 +25,7 @@ _PARTS: Final = ("minute", "hour", "day", "month", "year")
 _json = click.option("--json", is_flag=True, help="Print one JSON document.")
 _kind = click.option("--kind", type=click.Choice(_KINDS), default="counter", show_default=True, help="The sink.")
 _folder = click.option(
-    "--dir", "folder", type=click.Path(path_type=Path), help="The folder that the sink's --dir names; its default here."
+    "--dir", "folder", type=click.Path(path_type=Path), help="The folder of the sink's --dir, by default the same."
 )
 
 
@@ -56,7 +56,7 @@ def listed(kind: Kind, folder: Path | None, json: bool, debug: bool) -> None:
 @_json
 @options.debug
 def display(name: str, kind: Kind, resolution: str | None, folder: Path | None, json: bool, debug: bool) -> None:
-    """Show the value of a counter, as it was when a micro-batch was written last."""
+    """Show the value of a counter as of the last written micro-batch."""
     from storm_on_spark.xd.modules.counters import read_counter
 
     if resolution is not None and kind != "aggregate-counter":
@@ -77,7 +77,7 @@ def display(name: str, kind: Kind, resolution: str | None, folder: Path | None, 
 @_folder
 @options.debug
 def delete(name: str, kind: Kind, folder: Path | None, debug: bool) -> None:
-    """Remove a counter. A stream that still runs writes it again, with what it has counted."""
+    """Remove a counter. A stream that still runs writes it again, with its count so far."""
     from storm_on_spark.xd.modules.counters import delete_counter
 
     with reporting_errors(debug):

@@ -31,7 +31,7 @@ _HOST = "127.0.0.1"
 
 
 class _QuitDebugger(BaseException):
-    """The user has left the debugger. No `Exception`: a bolt's errors are caught, and this is none."""
+    """The user has left the debugger. It is not an `Exception`, because errors of bolts are caught."""
 
 
 def run_under_debugger(request: Request) -> int:
@@ -51,7 +51,7 @@ def _run(request: Request) -> int:
     target = request.loaded or load(request.target)
     given = options.conf_of(target, request.files, request.pairs, quiet=request.quiet)
     name = options.name_of(request.name, given, target)
-    # Time passes while a user looks at variables.
+    # Time passes while a user inspects variables.
     conf = {Config.TOPOLOGY_FAIL_FAST: True, Config.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS: False, **given}
     compiled = compile_topology(target.topology(conf), conf)
     topology = InProcessTopology(compiled.graph, name)
@@ -67,7 +67,7 @@ def _run(request: Request) -> int:
             how = "breakpoint() stops it" if request.debugger_port is None else "its debugger is connected"
             echo(f"{name} runs in this process, without Spark; {how}. Messages don't time out.", err=True)
             if PlaceSettings.of(conf).spouts == "executors":
-                echo("So do its spouts: topology.spouts.placement has no effect here.", err=True)
+                echo("Its spouts run here too: topology.spouts.placement has no effect.", err=True)
         try:
             topology.run(lambda: request.seconds is None or time.monotonic() - started < request.seconds)
         except (KeyboardInterrupt, _QuitDebugger):
@@ -103,10 +103,10 @@ def _refuse(request: Request) -> None:
 def _quitting() -> Iterator[None]:
     """Ends the run when the user leaves pdb, which would otherwise count as an exception of the bolt.
 
-    Ctrl-C is Python's own within: it stops the run, and where pdb is on the way, it stops in pdb.
+    Inside, Python handles Ctrl-C: it stops the run, or enters pdb if pdb is active.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    # pdb raises what has this name, however it was called: breakpoint(), pdb.set_trace(), ipdb.
+    # pdb raises the exception with this name, whether it was called by breakpoint(), pdb.set_trace() or ipdb.
     quits, bdb.BdbQuit = bdb.BdbQuit, _QuitDebugger  # type: ignore[misc, assignment]
     try:
         yield
@@ -117,7 +117,7 @@ def _quitting() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _waiting(port: int | None) -> Iterator[None]:
-    """Waits until a debugger is connected, if one is to be."""
+    """Waits until a debugger is connected, if a port was given."""
     if port is None:
         yield
         return
@@ -129,10 +129,10 @@ def _waiting(port: int | None) -> Iterator[None]:
         debugpy.listen((_HOST, port))
     except (OSError, RuntimeError) as error:
         raise SetupError(
-            f"--debugger-port {port}: can't listen there for a debugger: {error}; choose another"
+            f"--debugger-port {port}: can't listen for a debugger on this port: {error}; choose another"
         ) from error
     echo(
-        f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends. Every user of this host can connect, and run code as "
+        f"Waiting for a debugger on {_HOST}:{port}; Ctrl-C ends. Every user of this host can connect and run code as "
         "you.",
         err=True,
     )

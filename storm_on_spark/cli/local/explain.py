@@ -36,9 +36,9 @@ def command(
     master: str | None,
     debug: bool,
 ) -> None:
-    """Show what of a topology runs where in Spark, and why, and what each grouping became.
+    """Show which parts of a topology run where in Spark and why, and how each grouping is executed.
 
-    It is what `run` would start with the same configuration and master, on as many partitions.
+    This is what `run` would start with the same configuration and master, with the same number of partitions.
     """
     from storm_on_spark.spark.compiled import ExplainFormat, compile_topology
     from storm_on_spark.spark.session import cores, expected_parallelism, local_session, stop_session
@@ -55,11 +55,11 @@ def command(
                 and expected_parallelism(master, spark_conf(conf)) is None
             ):
                 echo(
-                    f"How many cores {master} has is known once Spark has started; this is the plan for {cores()}. "
+                    f"The number of cores of {master} is known once Spark has started; this is the plan for {cores()}. "
                     "-c topology.partitions=N shows it for N.",
                     err=True,
                 )
-            # A terminal has an edge; a pipe has none, unless COLUMNS says so.
+            # A terminal has a width; a pipe has none unless COLUMNS is set.
             narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
             text = compiled.explain(kind, width=width() if narrow else None, master=master, checkpoint=checkpoint)
             echo(text)

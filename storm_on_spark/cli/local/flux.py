@@ -1,4 +1,4 @@
-"""`storm-spark flux`: runs, submits or shows a Flux file, with the options that Flux has."""
+"""`storm-spark flux`: runs, submits or shows a Flux file, with Flux's options."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from storm_on_spark.cli.shared.errors import reporting_errors
 @click.command("flux", short_help="Run, submit or show a topology in a Flux file.")
 @click.argument("file", metavar="FILE.yaml")
 @click.option("--local", "-l", "where", flag_value="local", help="Run it here, as `run` does. This is the default.")
-@click.option("--remote", "-r", "where", flag_value="remote", help="Give it to a cluster, as `submit` does.")
-@click.option("--dry-run", "-d", is_flag=True, help="Build it, check it and show it; run nothing.")
-@click.option("--explain", is_flag=True, help="Show what it compiles to; run nothing.")
+@click.option("--remote", "-r", "where", flag_value="remote", help="Submit it to a cluster, as `submit` does.")
+@click.option("--dry-run", "-d", is_flag=True, help="Build, check and show it, but run nothing.")
+@click.option("--explain", is_flag=True, help="Show what it compiles to, but run nothing.")
 @click.option(
     "--filter",
     "-f",
     "filter_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="A file of properties: ${name} in the Flux file stands for the property of that name.",
+    help="A file of properties: ${name} in the Flux file stands for the property with that name.",
 )
 @click.option("--env-filter", "-e", is_flag=True, help="${ENV-NAME} in the Flux file stands for the variable NAME.")
-@click.option("--inactive", "-i", is_flag=True, help="With --remote: let its spouts emit only when it is activated.")
+@click.option("--inactive", "-i", is_flag=True, help="With --remote: spouts emit only after the topology is activated.")
 @click.option("--sleep", "-s", metavar="MS", type=click.IntRange(1), help="With --local: end after this many ms.")
 @click.option("--no-detail", "-q", is_flag=True, help="Show no progress and no details of the topology.")
-@click.option("--no-splash", "-n", is_flag=True, help="Nothing changes: there is no splash screen.")
+@click.option("--no-splash", "-n", is_flag=True, help="No effect: there is no splash screen.")
 @options.name
 @options.master
 @cluster_options
@@ -55,7 +55,7 @@ def command(
 ) -> None:
     """Run, submit or show a topology that a Flux file describes.
 
-    `run`, `submit`, `explain` and `validate` take a Flux file too; placeholders (${...}) have values only here.
+    `run`, `submit`, `explain` and `validate` also accept a Flux file; only this command fills placeholders (${...}).
     """
     from storm_on_spark.flux import Substitution, substituting
     from storm_on_spark.flux.properties import read_properties

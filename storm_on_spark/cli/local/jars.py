@@ -29,11 +29,11 @@ SETS: Final[Mapping[str, jars.JarSet]] = {
     "delta": DELTA,
     "kafka-broker": JARS,
 }
-"""What the command calls the sets of jars."""
+"""The names of the sets of jars on the command line."""
 
 _LOOK_SECS: Final = 1.0
 _PATIENT_SECS: Final = 5.0
-"""A line where there is no terminal, and so no line that is written again."""
+"""Seconds between two lines without a terminal, where a line can't be redrawn."""
 
 
 @click.command("jars", short_help="Show or fetch the jars that some features need.")
@@ -43,12 +43,12 @@ _PATIENT_SECS: Final = 5.0
 @click.option("--json", is_flag=True, help="Print one JSON document.")
 @debug
 def command(names: tuple[str, ...], everything: bool, quiet: bool, json: bool, debug: bool) -> None:
-    """Fetch sets of jars by Ivy, which pyspark brings, or by Maven; without a SET, show which are there.
+    """Fetch sets of jars with Ivy, which comes with pyspark, or with Maven; without a SET, show which are present.
 
     local-files makes micro-batches on local folders faster, s3 is for checkpoints in s3a://, kafka for KafkaSpout,
-    delta for DeltaSpout, and kafka-broker for `storm-spark dev-kafka`. Each jar's SHA-256 is compared with that of
-    the jar that was tested, and jars that are there already are not fetched again. What needs a set fetches it;
-    this does it ahead.
+    delta for DeltaSpout, and kafka-broker for `storm-spark dev-kafka`. Each jar's SHA-256 must be that of the tested
+    jar. Jars that are already present are not fetched again. Features fetch the sets that they need; this command
+    does so in advance.
     """
     wanted = dict.fromkeys(SETS if everything else names)
     with reporting_errors(debug, json):
@@ -71,7 +71,7 @@ def command(names: tuple[str, ...], everything: bool, quiet: bool, json: bool, d
 
 
 def _fetch(name: str, wanted: jars.JarSet, progress: Progress) -> bool:
-    """Fetches a set, and says how far that is; returns whether it is there then."""
+    """Fetches a set and shows progress; returns whether the set is then present."""
     if jars.cached(wanted) is not None:
         return True
     done = threading.Event()
@@ -85,7 +85,7 @@ def _fetch(name: str, wanted: jars.JarSet, progress: Progress) -> bool:
     looking = threading.Thread(target=look, name="fetch-jars-progress", daemon=True)
     looking.start()
     try:
-        # On this thread: Ctrl-C ends the resolver, and what it has fetched so far is removed.
+        # On this thread, so that Ctrl-C ends the resolver and removes what it has fetched so far.
         return jars.fetch(wanted, again=True) is not None
     finally:
         done.set()
@@ -99,7 +99,7 @@ def _fetched_bytes() -> int:
             try:
                 total += path.stat().st_size if path.is_file() else 0
             except OSError:
-                continue  # a resolver has renamed it
+                continue  # the resolver has renamed it
     return total
 
 
@@ -131,6 +131,6 @@ def _document(name: str) -> dict[str, Any]:
 def _line(name: str) -> str:
     found = jars.cached(SETS[name])
     if found is None:
-        return f"{name}: not here ({_jars(SETS[name])}); without it {SETS[name].without}"
+        return f"{name}: missing ({_jars(SETS[name])}); without it {SETS[name].without}"
     size = sum(path.stat().st_size for path in found) / (1 << 20)
-    return f"{name}: here, {_jars(SETS[name])}, {size:,.1f} MiB in {found[0].parent}"
+    return f"{name}: present, {_jars(SETS[name])}, {size:,.1f} MiB in {found[0].parent}"

@@ -1,4 +1,4 @@
-"""`storm-spark module`: the modules that streams are made of."""
+"""`storm-spark module`: the modules that streams consist of."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _json = click.option("--json", is_flag=True, help="Print one JSON document.")
 
 @click.group("module", cls=Group, short_help="Show the modules of streams, and add your own.")
 def command() -> None:
-    """Show the modules that streams are made of, compose new ones, and add your own."""
+    """Show the modules that streams consist of, compose new ones, and add your own."""
 
 
 @command.command("list")
@@ -63,9 +63,9 @@ def info(name: str | None, json: bool, debug: bool) -> None:
 @_json
 @options.debug
 def compose(name: str | None, definition: str, json: bool, debug: bool) -> None:
-    """Make a module of a part of a stream.
+    """Make a module from a part of a stream.
 
-    An option of a module inside is --LABEL.OPTION, such as --filter.expression.
+    Set an option of a module inside it with --LABEL.OPTION, such as --filter.expression.
     """
     with reporting_errors(debug, json):
         registry = _registry()
@@ -81,7 +81,7 @@ def compose(name: str | None, definition: str, json: bool, debug: bool) -> None:
 @_json
 @options.debug
 def upload(file: Path, json: bool, debug: bool) -> None:
-    """Add the module of a Python file, whose variable MODULE is a ModuleDeclaration. The file is executed."""
+    """Add the module of a Python file, whose variable MODULE is a ModuleDeclaration. This executes the file."""
     with reporting_errors(debug, json):
         registry = _registry()
         try:

@@ -26,4 +26,4 @@ class Request:
     debugger: bool = False
     debugger_port: int | None = None
     loaded: Target | None = None
-    """The target, where it is nothing that `load` finds."""
+    """The target, if it is not one that `load` finds."""

@@ -1,4 +1,4 @@
-"""`storm-spark run`: runs a topology until it ends by itself, fails, or is told to stop."""
+"""`storm-spark run`: runs a topology until it completes, fails or is stopped."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Outcome:
 @options.target
 @options.configuration
 @options.master
-@click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and go on from what is there.")
-@click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
+@click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and continue from it.")
+@click.option("--reset-checkpoint", is_flag=True, help="First remove the state in the checkpoint.")
 @options.name_or_n
 @click.option(
     "-t", "--time", "--seconds", "seconds", type=options.POSITIVE_SECONDS, help="Drain and end after this many seconds."
@@ -88,21 +88,21 @@ class Outcome:
     "--debugger-port",
     metavar="PORT",
     type=click.IntRange(1, 65535),
-    help="The same, under a debugger that connects to PORT of this machine by debugpy, as editors do.",
+    help="Like --debugger, for a debugger that connects to PORT of this machine with debugpy, as editors do.",
 )
 @options.debug
 def command(**given: Any) -> None:
     """Run a topology until all its spouts are exhausted, it fails, or Ctrl-C.
 
     The target is a Python file or a module with a `topology`, a function `build(conf)` that returns one, or
-    a class of streamparse.Topology. In the folder of a streamparse project, -n NAME is enough. The module
-    may have its own `conf`, and a function `report(spark, checkpoint, info)` that is called at the end and
-    returns the result: a list of rows, for example.
+    a subclass of streamparse.Topology. In the folder of a streamparse project, -n NAME is enough. The module
+    may have its own `conf`, and a function `report(spark, checkpoint, info)`, which is called at the end and
+    returns the result, for example a list of rows.
 
     The first Ctrl-C stops the spouts, waits until nothing is pending, reports, and exits with 0. The second
-    stops at once and exits with 130; before the topology runs, the first does. SIGTERM (exit code 143) and
-    SIGHUP (129) count alike. Unless the configuration says otherwise, the first exception in a bolt ends the
-    run (topology.fail.fast=true).
+    one stops at once and exits with 130; before the topology runs, the first one does. SIGTERM (exit code 143)
+    and SIGHUP (129) count as Ctrl-C. By default the first exception in a bolt ends the run
+    (topology.fail.fast=true).
     """
     with reporting_errors(given["debug"], given["json"]):
         given["target"] = options.target_of(given["target"], given["name"])
@@ -110,7 +110,7 @@ def command(**given: Any) -> None:
     if request.debugger or request.debugger_port is not None:
         from storm_on_spark.cli.local.debugger import run_under_debugger
 
-        # Before standard output is changed: pdb's prompt edits lines only on the terminal itself.
+        # Before standard output is replaced, because pdb's prompt edits lines only on the terminal itself.
         sys.exit(run_under_debugger(request))
     with answer_only(request.json) as answer:
         code = run(request, answer)
@@ -125,7 +125,7 @@ def run(request: Request, answer: TextIO) -> int:
     try:
         with at_once.last_words(lambda sentence: _say_stopped(request, outcome, answer, sentence)):
             _run(request, outcome, stopper, screen)
-    except KeyboardInterrupt:  # not under the command line, which handles the signal
+    except KeyboardInterrupt:  # only outside the command line, which handles the signal
         outcome.stopped, outcome.how = signal.SIGINT, "stopped before the topology ran"
     except Exception as error:
         outcome.error = outcome.error or error
@@ -157,7 +157,7 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     else:
         check_place(checkpoint)
     with (
-        # Outside of the rest: signals are counted until all of it has ended.
+        # Outermost, so that signals are counted until everything has ended.
         contextlib.ExitStack() as stack,
         Progress(screen, quiet=request.quiet) as progress,
         _kept_or_temporary(checkpoint) as checkpoint,
@@ -165,14 +165,14 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     ):
         progress.tell(_ui(spark))
         if request.reset_checkpoint and in_store:
-            # Only a session knows how the store is reached.
+            # Only a session knows how to reach the store.
             reset_stored(checkpoint, spark)
         progress.say(f"Starting {outcome.name} ...")
         query = compiled.start(spark, name=outcome.name, checkpoint=checkpoint)
         tracking = TrackingSettings.of(effective_conf(conf))
         progress.observer = _observer(query, tracking, checkpoint)
         progress.tell(progress.observer.begins())
-        # Until it runs, one signal is enough: there is nothing to drain.
+        # Until the topology runs, one signal is enough, because there is nothing to drain.
         stack.enter_context(stopper.counting())
         try:
             _watch(query, request, tracking, stopper, progress, screen)
@@ -230,9 +230,9 @@ def _watch(
     progress: Progress,
     screen: Console,
 ) -> None:
-    """Returns when the topology has ended, is drained, or is to be stopped at once."""
+    """Returns when the topology has ended, is drained, or must stop at once."""
     started = time.monotonic()
-    # A tree that hangs fails after at most twice the timeout, and then nothing is pending.
+    # A tree that hangs fails after at most twice the timeout; then nothing is pending.
     patience = 2.0 * settings.timeout_secs + 5.0
     drain_until: float | None = None
     while query.isActive and stopper.count < 2:
@@ -263,10 +263,10 @@ def _reset(checkpoint: str | None) -> None:
 
 
 def _say_stopped(request: Request, outcome: Outcome, answer: TextIO, sentence: str) -> None:
-    """Prints the document of a run that a signal has ended before the topology ran."""
+    """Prints the document of a run that a signal ended before the topology ran."""
     if request.json:
         found = to_json(document(outcome.name, outcome.info, sentence, None))
-        # Not by the stream, whose lock the main thread may have.
+        # Not through the stream, because the main thread may hold its lock.
         os.write(answer.fileno(), f"{found}\n".encode())
 
 
@@ -274,7 +274,7 @@ def _report(request: Request, outcome: Outcome, answer: TextIO) -> None:
     message = None if outcome.error is None else sentence(outcome.error)
     if outcome.stopped is not None:
         message = message or outcome.how
-    # The end of the run is reported and returned even if no one reads the answer.
+    # Report and return the end of the run even if nobody reads the answer.
     with reader_may_leave(answer):
         if request.json:
             found = document(outcome.name, outcome.info, message, outcome.result)

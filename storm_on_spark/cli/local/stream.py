@@ -1,4 +1,4 @@
-"""`storm-spark stream`: streams that one line of text describes."""
+"""`storm-spark stream`: streams described by one line of text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _definition = click.argument("definition", metavar="DEFINITION")
 
 
-@click.group("stream", cls=Group, short_help="Run a stream that one line of text describes.")
+@click.group("stream", cls=Group, short_help="Run a stream described by one line of text.")
 def command() -> None:
     """Run or check a stream of modules, such as "time --fixedDelay=1 | log".
 
@@ -34,21 +34,21 @@ def command() -> None:
 @_definition
 @options.configuration
 @options.master
-@click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and go on from what is there.")
-@click.option("--reset-checkpoint", is_flag=True, help="Remove the state that is in the checkpoint first.")
+@click.option("--checkpoint", metavar="DIR", help="Keep state in DIR, and continue from it.")
+@click.option("--reset-checkpoint", is_flag=True, help="First remove the state in the checkpoint.")
 @options.name
 @click.option("-t", "--seconds", type=options.POSITIVE_SECONDS, help="Drain and end after this many seconds.")
 @click.option("--in-process", is_flag=True, help="Run in this process, without Spark.")
 @click.option("--dead-letters", metavar="DIR", help="Write messages that failed too often to files in DIR.")
-@click.option("--attempts", type=click.IntRange(1), help="How often a message may fail; 3 by default.")
+@click.option("--attempts", type=click.IntRange(1), help="The number of times that a message may fail; 3 by default.")
 @click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @options.debug
 def run(definition: str, in_process: bool, dead_letters: str | None, attempts: int | None, **given: Any) -> None:
     """Run a stream as one topology, until its source ends, it fails, or Ctrl-C.
 
-    The first message that a module can't process ends the run; with --dead-letters it is tried again, later each time,
-    and then written to DIR.
+    The first message that a module can't process ends the run. With --dead-letters such a message is retried with
+    growing delays, and then written to DIR.
     """
     from storm_on_spark.cli.local.run import run as running
     from storm_on_spark.spark.session.answer import answer_only
@@ -61,7 +61,7 @@ def run(definition: str, in_process: bool, dead_letters: str | None, attempts: i
     request = Request(definition, loaded=target, debugger=in_process, **given)
     if in_process:
         if request.json:
-            raise click.UsageError("--json goes with a run on Spark, without --in-process")
+            raise click.UsageError("--json can't be given with --in-process: it is for a run on Spark")
         from storm_on_spark.cli.local.debugger import run_under_debugger
 
         sys.exit(run_under_debugger(request))

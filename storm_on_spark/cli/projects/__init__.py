@@ -1,1 +1,1 @@
-"""Commands for projects: beginning one from a template or an example, and moving one over from streamparse."""
+"""Commands for projects: starting one from a template or an example, and migrating one from streamparse."""

@@ -20,7 +20,7 @@ _JOB: Final = re.compile(r"\bjobs/(\w+\.py)\b")
 def examples() -> dict[str, Path]:
     """Returns the file of each example by its name, such as `word-count`."""
     package = Path(storm_on_spark.__file__).parent
-    # A wheel has them inside the package; in a checkout they are beside it.
+    # A wheel has them inside the package; a checkout has them beside it.
     folder = next((path for path in (package / "examples", package.parent / "jobs") if path.is_dir()), None)
     files = [] if folder is None else sorted(folder.glob("*.py"))
     return {file.stem.replace("_", "-"): file for file in files}
@@ -49,9 +49,9 @@ def find_example(name: str) -> list[Path]:
 
 
 def copy_of(name: str) -> dict[str, str]:
-    """Returns the texts of a project with an example by their paths in it, the topology first.
+    """Returns the files of a project with an example, as path -> text, the topology first.
 
-    Its configuration is `conf.yaml`, its docstring `README.md`. The paths in all of them are those of the project.
+    `conf.yaml` has its configuration, and `README.md` its docstring. Paths in all of them are those of the project.
 
     Raises:
         LoadError: there is no such example.
@@ -64,7 +64,7 @@ def copy_of(name: str) -> dict[str, str]:
         named.setdefault(f"conf/{source.stem}.yaml", f"conf/{source.stem}.yaml")
     made = {source.name: source for source in sources}
     for path, new in named.items():
-        # A wheel has all of it in one folder, the checkout in two.
+        # A wheel has everything in one folder, the checkout in two.
         for place in (topology.parent / path.removeprefix("jobs/"), topology.parent.parent / path):
             if place.is_file():
                 made[new] = place
@@ -74,12 +74,12 @@ def copy_of(name: str) -> dict[str, str]:
 
 
 def commands(text: str) -> list[str]:
-    """Returns the command lines that the docstring of an example tells to type."""
+    """Returns the command lines in the docstring of an example."""
     return re.findall(r"^    (storm-spark .+)$", _docstring(text), re.MULTILINE)
 
 
 def first_sentence(file: Path) -> str:
-    """Returns what the first line of an example's docstring says."""
+    """Returns the first line of an example's docstring."""
     return _docstring(file.read_text("utf-8")).partition("\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""`storm-spark migrate`: what of a streamparse project runs here."""
+"""`storm-spark migrate`: shows which parts of a streamparse project run here."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from storm_on_spark.cli.shared.terminal import console
 from storm_on_spark.streamparse.migrate import native_code, read_project, write_native
 
 
-@click.command("migrate", short_help="Say what of a streamparse project runs here.")
+@click.command("migrate", short_help="Show which parts of a streamparse project run here.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--write", is_flag=True, help="Write native classes of the simple components, to new files beside them.")
+@click.option("--write", is_flag=True, help="Write native classes for the simple components to new files beside them.")
 @click.option("--json", is_flag=True, help="Print one JSON document.")
 @options.debug
 def command(folder: Path, write: bool, json: bool, debug: bool) -> None:
-    """Say what of the streamparse project in DIR runs here as it is, what does not, and why.
+    """Show which parts of the streamparse project in DIR run here unchanged, which don't, and why.
 
-    Its code is read and not run. Nothing is written without --write, and no file is ever written over.
+    This reads the code but does not run it. Nothing is written without --write, and no file is ever overwritten.
     """
     with reporting_errors(debug, json):
         found = read_project(folder)
@@ -44,7 +44,7 @@ def command(folder: Path, write: bool, json: bool, debug: bool) -> None:
         for finding in found:
             verdict = {"runs": "yes", "differs": "yes, but", "no": "no"}[finding.verdict]
             cells = (f"{finding.file}:{finding.line}", finding.what, verdict, finding.why)
-            # Text, since a word such as [red] would be taken for markup.
+            # Text, because a word such as [red] would be taken for markup.
             table.add_row(*(Text(printable(cell)) for cell in cells))
         console(sys.stdout).print(table)
         echo(f"{count['runs']} run as they are, {count['differs']} with a difference, {count['no']} do not run")

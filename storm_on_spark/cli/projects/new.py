@@ -1,4 +1,4 @@
-"""`storm-spark new`: the skeleton of a project, or a copy of an example."""
+"""`storm-spark new`: makes the skeleton of a project, or copies an example."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from storm_on_spark.cli.shared.terminal import width
 from storm_on_spark.launch.loader import LoadError
 
 _SUFFIX = ".txt"
-"""Of a template's file name, so that no tool takes it for code of ours."""
+"""Suffix of a template's file name, so that tools don't treat it as code of this package."""
 _HIDDEN = "dot-"
-"""Instead of the dot at the beginning of a file name, which some tools would leave out of a package."""
+"""Stands for the leading dot of a file name, because some tools leave such files out of a package."""
 
 
 def _begun(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -34,13 +34,13 @@ def _begun(context: click.Context, parameter: click.Parameter, begun: str) -> li
 @click.command("new", short_help="Make a small project.")
 @click.argument("folder", metavar="DIR", required=False, type=click.Path(path_type=Path))
 @click.option("--example", metavar="NAME", help="Copy an example instead.", shell_complete=_begun)
-@click.option("--list-examples", "list_them", is_flag=True, help="List the examples, and make nothing.")
+@click.option("--list-examples", "list_them", is_flag=True, help="List the examples, but make nothing.")
 @click.option("--json", is_flag=True, help="Print one JSON document.")
 @options.debug
 def command(folder: Path | None, example: str | None, list_them: bool, json: bool, debug: bool) -> None:
     """Make a small project in DIR: a topology that runs, its test, its configuration, and a notebook.
 
-    DIR may exist if it is empty. The topology gets its name.
+    DIR may exist if it is empty. The topology is named after it.
     """
     with reporting_errors(debug, json):
         if list_them:
@@ -62,13 +62,13 @@ def command(folder: Path | None, example: str | None, list_them: bool, json: boo
 
 
 def _steps(folder: Path, topology: Path) -> str:
-    """Returns the lines to type for an example: those of its docstring, each broker in a terminal of its own."""
+    """Returns the lines to type for an example: those of its docstring, each broker in its own terminal."""
     enter = f"  cd {_shown(folder)}"
-    lines = [f"Made {_shown(folder)}; its README.md says what there is to see. Try:", enter]
+    lines = [f"Made {_shown(folder)}; its README.md says what it shows. Try:", enter]
     for command in commands(topology.read_text("utf-8")):
         lines.append(f"  {command}")
         if command.startswith("storm-spark dev-"):
-            lines += ["Leave that running and, when it is up, in another terminal:", enter]
+            lines += ["Leave it running. When it is up, type in another terminal:", enter]
     return "\n".join(lines)
 
 
@@ -76,7 +76,7 @@ def write_skeleton(folder: Path) -> list[str]:
     """Writes the project's files into `folder`, which may exist if it is empty; returns their names.
 
     Raises:
-        LoadError: there is something in the way.
+        LoadError: the folder is not empty.
         SetupError: the files can't be written.
     """
     templates = files("storm_on_spark.cli") / "templates"
@@ -97,7 +97,7 @@ def copy_example(name: str, folder: Path) -> list[str]:
     """Copies an example into `folder`, as `write_skeleton` does; returns the names of the files, its topology first.
 
     Raises:
-        LoadError: there is no such example, or something in the way.
+        LoadError: there is no such example, or the folder is not empty.
         SetupError: the files can't be written.
     """
     texts = copy_of(name)
@@ -106,9 +106,9 @@ def copy_example(name: str, folder: Path) -> list[str]:
 
 
 def topology_name(title: str) -> str:
-    """Returns a name for a topology, made from that of a folder.
+    """Returns a topology's name made from the name of a folder.
 
-    A cluster takes letters, digits, `-` and `_`.
+    A cluster accepts letters, digits, `-` and `_`.
 
     >>> topology_name("my proj 2"), topology_name("Wörter"), topology_name("...")
     ('my-proj-2', 'W-rter', 'topology')
@@ -133,7 +133,7 @@ def _file_name(template: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    """Returns a path as it can be pasted into a shell; a leading hyphen would be taken for an option."""
+    """Returns a path that can be pasted into a shell; a leading hyphen would be taken for an option."""
     text = str(path)
     return shlex.quote(f"./{text}" if text.startswith("-") else text)
 

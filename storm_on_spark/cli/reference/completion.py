@@ -21,12 +21,12 @@ _BASH_COMPLETION: Final = Path("/usr/share/bash-completion/bash_completion")
 
 @click.command("completion", short_help="Complete commands in the shell.")
 @click.argument("shell", type=click.Choice(_SHELLS), required=False)
-@click.option("--install", is_flag=True, help="Write the script to where the shell looks for it.")
+@click.option("--install", is_flag=True, help="Write the script where the shell looks for it.")
 @options.debug
 def command(shell: str | None, install: bool, debug: bool) -> None:
     """Print the script that lets a SHELL complete commands, options and configuration keys.
 
-    By default it is the shell that the environment variable SHELL names.
+    The default is the shell that the environment variable SHELL names.
     """
     with reporting_errors(debug):
         shell = shell or _current()
@@ -39,12 +39,12 @@ def command(shell: str | None, install: bool, debug: bool) -> None:
             path.write_text(script(shell) + "\n", "utf-8")
         except OSError as error:
             raise SetupError(f"{error.filename or path} can't be written: {error.strerror}") from error
-        echo(f"Installed in {path}. It works in every {shell} that you start from now on{_condition(shell, path)}.")
+        echo(f"Installed in {path}. It works in each new {shell}{_condition(shell, path)}.")
 
 
 def script(shell: str) -> str:
     """Returns the script for a shell."""
-    # Imported here: the group imports this module when it looks at its commands.
+    # Imported here, because the group imports this module when it looks up its commands.
     from storm_on_spark.cli.main import main
 
     kind = get_completion_class(shell)

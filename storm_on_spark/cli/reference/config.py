@@ -32,7 +32,7 @@ def _begun(context: click.Context, parameter: click.Parameter, begun: str) -> li
 
 @click.command("config", short_help="List the configuration keys.")
 @click.argument("pattern", required=False, shell_complete=_begun)
-@click.option("--set", "only_set", is_flag=True, help="Only keys that -c, --conf or a conf.yaml in this folder set.")
+@click.option("--set", "only_set", is_flag=True, help="Only keys set by -c, --conf or a conf.yaml in this folder.")
 @click.option("--honoured", is_flag=True, help="Only keys that have an effect.")
 @options.configuration
 @click.option("--json", is_flag=True, help="Print one JSON document.")
@@ -48,10 +48,10 @@ def command(
 ) -> None:
     """List the configuration keys with default, type and meaning.
 
-    PATTERN is a part of the key, such as timeout, or has wildcards: 'topology.*.secs'.
+    PATTERN is a part of the key, such as timeout, or has wildcards, such as 'topology.*.secs'.
 
-    The level says how far a key is supported: honoured, planned (checked, no effect yet), or accepted (checked,
-    and there is nothing here that it could act on).
+    The level is honoured, planned (checked, but without effect so far), or accepted (checked, but there is nothing
+    here that it could affect).
     """
     with reporting_errors(debug, json):
         here = Path(options.CONF_FILE)
@@ -77,7 +77,7 @@ def command(
 
 
 def described(key: ConfigKey, given: Mapping[str, Any] | None = None) -> dict[str, object]:
-    """Returns all that is known about `key`, in terms of JSON; with its value where it is given."""
+    """Returns everything known about `key` as a JSON object, with its value if it is set."""
     found = {
         "key": key.name,
         "default": key.default,
@@ -108,7 +108,7 @@ def _matching(pattern: str | None, given: Mapping[str, Any]) -> list[ConfigKey]:
 
 
 def _lines(keys: Sequence[ConfigKey], given: Mapping[str, Any], columns: int) -> Iterator[str]:
-    """Yields the keys for a terminal: by their first word, each on a line of its own, so that none is broken."""
+    """Yields the keys for a terminal, grouped by their first word, each on its own line so that none is broken."""
     for group, members in groupby(keys, key=lambda key: key.name.partition(".")[0]):
         yield click.style(f"{group}.*", bold=True)
         for key in members:

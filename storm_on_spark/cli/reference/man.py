@@ -20,10 +20,10 @@ _PROGRAM: Final = "storm-spark"
 
 
 @click.command("man", short_help="Show or install the manual page.")
-@click.option("--install", is_flag=True, help="Write it to where man looks for it.")
+@click.option("--install", is_flag=True, help="Write it where man looks for it.")
 @options.debug
 def command(install: bool, debug: bool) -> None:
-    """Print the manual page of all commands, for man -l or a package of your own."""
+    """Print the manual page of all commands, for man -l or for your own package."""
     with reporting_errors(debug):
         if not install:
             echo(page())
@@ -43,8 +43,8 @@ def place(environment: Mapping[str, str], home: Path) -> Path:
 
 
 def page() -> str:
-    """Returns the manual page, in the language of `man`."""
-    # Imported here: the group imports this module when it looks at its commands.
+    """Returns the manual page in roff."""
+    # Imported here, because the group imports this module when it looks up its commands.
     from storm_on_spark.cli.main import SECTIONS, main
 
     assert isinstance(main, click.Group)
@@ -56,7 +56,7 @@ def page() -> str:
         for name in commands:
             lines += _command(name, main.commands[name])
     lines += [".SH EXIT STATUS", *_paragraphs((main.epilog or "").removeprefix("Exit codes: "))]
-    lines += [".SH FILES", ".TP", ".I conf.yaml", "Read where it lies beside the topology and no --conf is given."]
+    lines += [".SH FILES", ".TP", ".I conf.yaml", "Read if it is beside the topology and no --conf is given."]
     return "\n".join(lines)
 
 
@@ -85,7 +85,7 @@ def _first_sentence(described: click.Command) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""Returns text that means itself: neither a request, nor an escape, nor a hyphen that looks like a dash.
+    r"""Returns text escaped for roff, so that it contains no requests, escapes or dashes.
 
     >>> _escaped("--port"), _escaped(".TH"), _escaped("a\\b")
     ('\\-\\-port', '\\&.TH', 'a\\eb')

@@ -1,4 +1,4 @@
-"""`storm-spark schema`: the JSON Schema of what the commands print with `--json`."""
+"""`storm-spark schema`: the JSON Schema of the commands' output with `--json`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from storm_on_spark.launch.loader import LoadError
 @click.argument("name", metavar="[COMMAND]", required=False)
 @options.debug
 def command(name: str | None, debug: bool) -> None:
-    """Show the JSON Schema of what COMMAND prints with --json; of all commands without one."""
+    """Show the JSON Schema of the output of COMMAND with --json; without COMMAND, of all commands."""
     with reporting_errors(debug):
         echo(json.dumps(schema() if name is None else schema_of(name), indent=1))
 
 
 def schema() -> dict[str, Any]:
-    """Returns the schemas of all commands, below `commands`, and what they share, below `$defs`."""
+    """Returns the schemas of all commands in `commands`, and their shared definitions in `$defs`."""
     found: dict[str, Any] = json.loads((files("storm_on_spark.cli") / "output.schema.json").read_text("utf-8"))
     return found
 

@@ -1,4 +1,4 @@
-"""How commands print a text that is no table."""
+"""Printing of text other than tables."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from storm_on_spark.api.text.printable import printable
 
 
 def echo(text: object = "", *, nl: bool = True, err: bool = False) -> None:
-    """Prints a text; control characters in it are shown as escapes, as it may come from data or the network."""
+    """Prints a text with control characters as escapes, because it may come from data or the network."""
     click.echo(printable(str(text)), nl=nl, err=err)

@@ -1,4 +1,4 @@
-"""How errors end a command: one sentence on standard error, and an exit code."""
+"""Errors that end a command: one sentence on standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BAD_INPUT = (InvalidTopologyError, ConfigError, CheckpointError, LoadError)
 
 
 def exit_code(error: BaseException) -> int:
-    """Returns the exit code that `error` ends a command with.
+    """Returns the exit code of a command that ends with `error`.
 
     >>> exit_code(ConfigError("unknown key")), exit_code(StormError("the worker died"))
     (2, 1)
@@ -34,7 +34,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def sentence(error: BaseException) -> str:
-    """Returns `error` for a person: its text if it is ours, otherwise its type and its text's first line.
+    """Returns `error` for people: its text if it is this package's, otherwise its type and the first line of its text.
 
     >>> sentence(StormError("no spout")), sentence(OSError(28, "No space left on device"))
     ('no spout', 'OSError: [Errno 28] No space left on device')
@@ -48,11 +48,11 @@ def sentence(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def reporting_errors(debug: bool, json: bool = False) -> Iterator[None]:
-    """Turns an error within into a sentence and an exit code.
+    """Turns an error inside the block into a sentence and an exit code.
 
     Args:
-        debug: whether its traceback is printed too.
-        json: whether standard output is to have a document in any case.
+        debug: whether to print its traceback too.
+        json: whether to print a document on standard output even then.
     """
     try:
         yield
@@ -70,7 +70,7 @@ def reporting_errors(debug: bool, json: bool = False) -> Iterator[None]:
 
 
 def tell(error: BaseException, log: Path | None = None) -> None:
-    """Prints the sentence for `error`, its input, where in the user's code it comes from, and where the log is."""
+    """Prints the sentence for `error`, its input, its place in user code, and where the log is."""
     echo(f"Error: {sentence(error)}", err=True)
     if isinstance(error, StormError) and error.input:
         echo(f"Its input: {error.input}", err=True)
@@ -78,13 +78,13 @@ def tell(error: BaseException, log: Path | None = None) -> None:
         echo(trace.rstrip(), err=True)
     elif not isinstance(error, StormError):
         echo("This may be a mistake of storm-spark itself; --debug shows where.", err=True)
-    # The sentence of a session that does not start names the file already.
+    # If a session does not start, the sentence already names the file.
     if log is not None and str(log) not in str(error):
         echo(f"Details are in {log}", err=True)
 
 
 def record(error: BaseException, log: Path) -> None:
-    """Appends the traceback of `error` to the log; a disk that is full is no second error."""
+    """Appends the traceback of `error` to the log; ignores a full disk."""
     with contextlib.suppress(OSError), log.open("a", encoding="utf-8") as file:
         file.write("".join(traceback.format_exception(error)))
         file.write(getattr(error, "cause_text", ""))

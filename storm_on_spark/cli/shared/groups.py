@@ -1,4 +1,4 @@
-"""Groups of commands whose help says of each command the whole sentence."""
+"""Groups of commands whose help shows the full sentence of each command."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import click
 
 _WHOLE = 10_000
-"""Characters; by default Click cuts a sentence where the terminal ends."""
+"""Characters; by default Click cuts a sentence at the end of the line."""
 
 
 class Group(click.Group):
-    """A group whose help wraps what it says of its commands, and cuts nothing off."""
+    """A group whose help wraps the sentences of its commands instead of cutting them."""
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the commands, each with its sentence."""
@@ -20,16 +20,16 @@ class Group(click.Group):
 
 
 def summary(command: click.Command) -> str:
-    """Returns what a command does, in a sentence."""
+    """Returns a sentence that says what a command does."""
     return command.get_short_help_str(_WHOLE)
 
 
 def leaves(group: click.Group, above: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Yields the commands in a group and in the groups below, by what is to be typed.
+    """Yields the commands in a group and its subgroups, each with the words to type.
 
     Args:
-        group: has them.
-        above: the words that lead to it.
+        group: the group.
+        above: the words before it.
     """
     for name, command in sorted(group.commands.items()):
         words = f"{above} {name}".lstrip()

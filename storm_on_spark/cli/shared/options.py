@@ -27,7 +27,7 @@ else:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 CONF_FILE: Final = "conf.yaml"
-"""What is read without being named, where it lies beside the topology's file."""
+"""A file that is read without being named if it is beside the topology's file."""
 _GIVEN: Final = "storm_on_spark.given"
 _NAME_LENGTH: Final = 150
 _MASTER: Final = re.compile(
@@ -35,7 +35,7 @@ _MASTER: Final = re.compile(
     r"|local-cluster\[\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*,\s*[1-9][0-9]*\s*\]"
     r"|yarn|[a-z][a-z0-9+.-]*://.+"
 )
-"""What Spark takes; other schemes may belong to a cluster manager that is on its class path."""
+"""Masters that Spark accepts; other schemes may belong to a cluster manager on its class path."""
 
 
 class _Number(_Type):
@@ -77,7 +77,7 @@ class _Name(_Type):
 
 
 class _Master(_Type):
-    """Where Spark runs. Checked here, since Spark's own answer comes after its start and hides in a log."""
+    """A Spark master. It is checked here, because Spark's own error comes after its start and is hidden in a log."""
 
     name = "master"
 
@@ -108,7 +108,7 @@ def _files(context: click.Context, parameter: click.Parameter, begun: str) -> li
 
 
 def target(function: _Function) -> _Function:
-    """Adds the argument that names a topology, and options of `sparse`; in its projects it may be left out."""
+    """Adds the argument that names a topology, optional in streamparse projects, and options of `sparse`."""
     argument = click.argument("target", metavar="[FILE_OR_MODULE[:ATTR]]", required=False, shell_complete=_files)
     environment = click.option(
         "-e",
@@ -125,7 +125,7 @@ def target(function: _Function) -> _Function:
         type=whole("a number of ackers", 0),
         expose_value=False,
         callback=_note(Config.TOPOLOGY_ACKER_EXECUTORS),
-        help="How many ackers there are.",
+        help="The number of ackers.",
     )
     workers = click.option(
         "-w",
@@ -134,7 +134,7 @@ def target(function: _Function) -> _Function:
         type=whole("a number of workers", 1),
         expose_value=False,
         callback=_note(Config.TOPOLOGY_WORKERS),
-        help="How many processes the spouts run in.",
+        help="The number of processes for spouts.",
     )
     return argument(environment(ackers(workers(function))))
 
@@ -156,14 +156,14 @@ def _given() -> dict[str, Any]:
 
 
 def target_of(given: str | None, name: str | None) -> str:
-    """Returns the topology that is meant: what was given, or that of the streamparse project in this folder.
+    """Returns the target: the given one, or the topology of the streamparse project in this folder.
 
     Args:
         given: the argument.
-        name: of the topology, which in a project is that of its file.
+        name: the topology's name, which in a project is that of its file.
 
     Raises:
-        click.UsageError: nothing was given, and this folder is no project.
+        click.UsageError: nothing was given, and this folder is not a project.
         StormError: the project has no such topology.
     """
     if given is not None:
@@ -171,8 +171,8 @@ def target_of(given: str | None, name: str | None) -> str:
     project = find_project(Path.cwd())
     if project is None:
         raise click.UsageError(
-            "Missing argument 'FILE_OR_MODULE[:ATTR]'. Only in the folder of a streamparse project, with its "
-            "config.json, it may be left out."
+            "Missing argument 'FILE_OR_MODULE[:ATTR]'. You may omit it only in the folder of a streamparse project, "
+            "with its config.json."
         )
     return str(project.topology(name).relative_to(Path.cwd()))
 
@@ -189,7 +189,7 @@ name_or_n = click.option(
 
 
 def master_for(what: str) -> Callable[[_Function], _Function]:
-    """Returns the option `--master`, with what it is for."""
+    """Returns the option `--master` with its help text."""
     return click.option("--master", metavar="URL", type=_Master(), help=what)
 
 
@@ -201,7 +201,7 @@ def _keys(context: click.Context, parameter: click.Parameter, begun: str) -> lis
 
 
 def configuration(function: _Function) -> _Function:
-    """Adds `-c`, also as `-o`, and `--conf`, which `conf_of` puts together."""
+    """Adds `-c`, also as `-o`, and `--conf`, which `conf_of` merges."""
     return _configuration("-c", "-o", "--option")(function)
 
 
@@ -217,8 +217,8 @@ def _configuration(*names: str) -> Callable[[_Function], _Function]:
         metavar="KEY=VALUE",
         multiple=True,
         shell_complete=_keys,
-        help="One configuration value, typed as in YAML; wins over files and the module's own conf. "
-        "Keys that start with spark. are given to Spark. May be repeated.",
+        help="One configuration value, typed as in YAML; overrides files and the module's own conf. "
+        "Keys that start with spark. go to Spark. May be repeated.",
     )
     files = click.option(
         "--conf",
@@ -232,7 +232,7 @@ def _configuration(*names: str) -> Callable[[_Function], _Function]:
 
 
 def conf_of(target: Target, files: tuple[Path, ...], pairs: tuple[str, ...], *, quiet: bool = False) -> dict[str, Any]:
-    """Returns the module's own `conf` with what the command line says over it.
+    """Returns the module's own `conf`, overridden by the command line.
 
     Without `--conf`, a `conf.yaml` beside the topology's file is read, and standard error says so.
     """
@@ -257,7 +257,7 @@ def file_beside(target: Target, *, quiet: bool = False) -> tuple[Path, ...]:
 
 
 def name_of(given: str | None, conf: dict[str, Any], target: Target) -> str:
-    """Returns the topology's name: of `--name`, else of the configuration, else of the module."""
+    """Returns the topology's name: from `--name`, or from the configuration, or from the module."""
     return given or NameSettings.of(conf).name or target.name
 
 

@@ -1,4 +1,4 @@
-"""Output whose reader ends early, as in `storm-spark config | head`: no error, and no second message."""
+"""Output whose reader ends early, as in `storm-spark config | head`, which is not an error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reader_may_leave(stream: TextIO) -> Iterator[None]:
 
 @contextlib.contextmanager
 def output_may_be_cut() -> Iterator[None]:
-    """Ends the command with exit code 0 when the reader of its output has ended: it has read all that it wanted."""
+    """Ends the command with exit code 0 when the reader of its output has ended, having read all that it wanted."""
     try:
         yield
     except BrokenPipeError as error:
@@ -39,7 +39,7 @@ def output_may_be_cut() -> Iterator[None]:
         discard()
         raise SystemExit(0) from None
     except SystemExit as end:
-        # That is how rich puts it, which has made standard output go nowhere.
+        # rich raises this after it has redirected standard output to nowhere.
         if end.code == 1 and isinstance(end.__context__, BrokenPipeError):
             raise SystemExit(0) from None
         raise

@@ -21,7 +21,7 @@ _MOST_ROWS = 20
 
 
 class Progress:
-    """Context manager; `say` and `show` replace what is shown.
+    """Context manager that shows progress; `say` and `show` replace the last display.
 
     Args:
         console: standard error.
@@ -53,7 +53,7 @@ class Progress:
             self._live = None
 
     def say(self, note: str) -> None:
-        """Shows what the command waits for, such as the start of Spark."""
+        """Shows what the command is waiting for, such as the start of Spark."""
         if self._live is not None:
             self._spinner.update(text=Text(printable(note), overflow="ellipsis", no_wrap=True))
             self._live.update(self._spinner)

@@ -20,9 +20,9 @@ from storm_on_spark.runtime.reports.observer import rate_text
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?|n/a")
 _ANY_WIDTH: Final = 100_000
-"""More than any table needs."""
+"""Wider than any table."""
 _MOST_ERRORS: Final = 10
-"""Different ones that the end of a run shows."""
+"""The most different errors shown at the end of a run."""
 
 
 def print_result(console: Console, result: Any) -> None:
@@ -52,7 +52,7 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
         f"{rate_text(rate)} acked/s, "
         "complete latency " + (_without_latency(info) if latency is None else _percentiles(latency)),
         markup=False,
-        # A terminal gets it broken between words; a file gets one line.
+        # A terminal gets lines broken between words; a file gets one line.
         soft_wrap=not console.is_terminal,
     )
     if not info.components:
@@ -62,7 +62,7 @@ def print_summary(console: Console, info: TopologyInfo) -> None:
     metrics = {name: part.metrics_dict() for name, part in info.components.items()}
     for line in metric_lines(metrics):
         console.print(printable(line), markup=False, soft_wrap=not console.is_terminal)
-    # The error that ended the run is told below.
+    # The error that ended the run is printed separately.
     errors = [error for error in info.errors if error.message != info.error]
     if len(errors) > _MOST_ERRORS:
         console.print(f"the last {_MOST_ERRORS} of {len(errors)} errors:", markup=False)
@@ -78,10 +78,10 @@ def of_task(component: str, task: int) -> str:
 
 
 def when(error: Mapping[str, Any]) -> str:
-    """Returns how often and when equal errors happened, and whether the driver was started since.
+    """Returns how often and when equal errors happened, and whether the driver was restarted since.
 
     Args:
-        error: as REST gives it; Storm's own REST has neither number nor first time.
+        error: an error from REST; Storm's own REST has neither number nor first time.
     """
     first = error.get("firstTime", error["errorTime"])
     restarted = ", before the last restart" if error.get("beforeRestart") else ""
@@ -89,7 +89,7 @@ def when(error: Mapping[str, Any]) -> str:
 
 
 def print_error(console: Console, head: str, message: str, given: str, trace: str) -> None:
-    """Prints an error: a line, and below it what it says, its input, and where in the user's code it comes from."""
+    """Prints an error: a line, and below it its message, its input, and its place in user code."""
     console.print(one_line(head), markup=False, soft_wrap=True)
     shown = [*message.rstrip().splitlines(), *([f"input: {given}"] if given else []), *trace.rstrip().splitlines()]
     for line in shown:
@@ -100,7 +100,7 @@ def metric_lines(metrics: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iter
     """Yields a line for each component with registered metrics.
 
     Args:
-        metrics: by component and name, as `MetricInfo.to_dict` gives them.
+        metrics: results of `MetricInfo.to_dict`, by component and name.
 
     Example:
         >>> list(metric_lines({"count": {"hits": {"type": "counter", "count": 1200}, "lag": {"type": "gauge"}}}))
@@ -122,7 +122,7 @@ def _metric(values: Mapping[str, Any]) -> str:
 
 
 def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[str]) -> None:
-    """Prints rows as a table, or, where they are too wide for that, one below the other: no word and number is cut."""
+    """Prints rows as a table, or one below the other if they are too wide, so that no word or number is cut."""
     headings, rows = list(map(one_line, headings)), [list(map(one_line, row)) for row in rows]
     numbers = set(map(one_line, numbers))
     plain = not console.is_terminal
@@ -130,7 +130,7 @@ def _print_table(console: Console, headings: Sequence[str], rows: Sequence[Seque
     for heading in headings:
         table.add_column(Text(heading), justify="right" if heading in numbers else "left")
     for row in rows:
-        # Text, since a word such as [red] would be taken for markup.
+        # Text, because a word such as [red] would be taken for markup.
         table.add_row(*map(Text, row))
     if Measurement.get(console, console.options.update(width=_ANY_WIDTH), table).maximum <= console.width:
         console.print(table)
@@ -151,7 +151,7 @@ def _without_latency(info: TopologyInfo) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Returns whether a value is a number, as REST may write it, or says that there is none."""
+    """Returns whether a value is a number, possibly as text from REST, or stands for a missing one."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and _NUMBER.fullmatch(value) is not None)
 
 

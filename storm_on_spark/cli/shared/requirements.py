@@ -1,4 +1,4 @@
-"""What a command packs as a topology's requirements: those it is given, or those of a streamparse project."""
+"""The requirements that a command packs for a topology: the given ones, or those of a streamparse project."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from storm_on_spark.cluster.code.packing.requirements import Requirements
 
 _STAND_INS: Final = ("streamparse", "pystorm")
-"""What there is a stand-in for where it is not installed; its components run in process."""
+"""Packages that have a stand-in if they are not installed; their components run in process."""
 
 
 def requirements_of(
     target: Target, conf: Mapping[str, Any], given: Path | None, *, quiet: bool = False
 ) -> Requirements | None:
-    """Returns what a topology requires; standard error says what was taken without being given.
+    """Returns a topology's requirements; standard error names those used by default.
 
     Raises:
-        ConfigError: a project's `config.json` or an option is wrong.
+        ConfigError: a project's `config.json` or an option is invalid.
         CodeError: the project's file can't be read, or names something on this machine.
     """
     from storm_on_spark.cluster.code.packing.requirements import Requirements

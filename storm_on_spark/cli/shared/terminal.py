@@ -1,4 +1,4 @@
-"""Standard output for the answer, standard error for all else."""
+"""Standard output for the answer, standard error for everything else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def console(stream: TextIO) -> Console:
 
 
 def width(stream: TextIO | None = None) -> int:
-    """Returns how many columns there are: COLUMNS of the environment, else the terminal's, else enough for a table."""
+    """Returns the number of columns: the variable COLUMNS, or the terminal's width, or enough for a table."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -37,11 +37,11 @@ def width(stream: TextIO | None = None) -> int:
 
 @contextlib.contextmanager
 def logs_to(error_console: Console, file: Path | None, *, debug: bool = False) -> Iterator[None]:
-    """Shows our own warnings as plain lines, and puts those of the libraries into `file`, fit for a terminal.
+    """Shows this package's warnings as plain lines, and writes those of libraries to `file`, safe for a terminal.
 
     Args:
-        error_console: on standard error.
-        file: None for nowhere.
+        error_console: a console on standard error.
+        file: the log file; None to drop them.
         debug: whether to show whole tracebacks.
     """
     shown = _ConsoleHandler(error_console, debug)

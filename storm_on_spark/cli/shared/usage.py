@@ -1,4 +1,4 @@
-"""What is said of a command line that makes no sense."""
+"""Error messages for invalid command lines."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _MOST_SAID: Final = 1_000
 
 @contextlib.contextmanager
 def readable_usage() -> Iterator[None]:
-    """Makes what is said of bad usage fit for a terminal: brief, and without the control characters of what was typed.
+    """Makes messages about bad usage safe for a terminal: short, and without control characters from the input.
 
     Raises:
-        click.UsageError: as within.
+        click.UsageError: raised again from inside the block.
     """
     try:
         yield
     except click.UsageError as error:
-        # Imported here: the programming model comes along with it, and a good command line shows its help without.
+        # Imported here, because it imports the programming model, which help for a valid command line doesn't need.
         from storm_on_spark.api.text.printable import printable
 
         said = error.format_message()

@@ -1,1 +1,1 @@
-"""Commands that ask an admin of streams, by themselves and in a shell."""
+"""Commands that ask an admin of streams, on the command line and in a shell."""

@@ -1,4 +1,4 @@
-"""What the commands that ask an admin share: their options, and how answers and errors are told."""
+"""Shared code of the commands that ask an admin: options, answers and errors."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 OWN: Final = frozenset({"admin", "token_file", "pairs", "files"})
-"""Parameters of a command that it doesn't have in a shell, which knows its admin."""
+"""Parameters that a command lacks in a shell, because the shell knows its admin."""
 HIDDEN: Final = frozenset({"json", "debug"})
-"""Those that a shell takes and doesn't propose."""
+"""Parameters that a shell accepts but doesn't propose."""
 
 
 def admin_options(function: _Function) -> _Function:
-    """Adds the options that `asked` takes."""
+    """Adds the options that `asked` needs."""
     for option in (
         options.debug,
         click.option("--json", is_flag=True, help="Print one JSON document."),
@@ -54,7 +54,7 @@ def admin_options(function: _Function) -> _Function:
 
 @dataclass
 class Asked:
-    """A command's admin, and how its answer is to be printed."""
+    """A command's admin, and the format of its answer."""
 
     client: AdminClient
     json: bool
@@ -78,9 +78,9 @@ def asked(
     json: bool = False,
     debug: bool = False,
 ) -> Iterator[Asked]:
-    """Yields the admin that the command line says, or that of the shell; an error within ends the command.
+    """Yields the admin given on the command line, or the shell's; an error inside the block ends the command.
 
-    With `--json` standard output has a document then, too.
+    With `--json`, standard output gets a document even then.
     """
     with reporting_errors(debug, json), _bad_input():
         shell = click.get_current_context().obj
@@ -94,10 +94,10 @@ def asked(
 def connected(
     admin: str | None, token_file: Path | None, pairs: tuple[str, ...], files: tuple[Path, ...]
 ) -> AdminClient:
-    """Returns a client of the admin that the command line says, or else that of a `storm-spark dev` on this host.
+    """Returns a client of the admin given on the command line, or of the `storm-spark dev` on this host.
 
     Raises:
-        StormError: a library is missing, or what the command line says makes no sense.
+        StormError: a library is missing, or the command line is invalid.
     """
     need_libraries()
     from storm_on_spark.cli.client.dev_record import find
@@ -115,11 +115,11 @@ def connected(
 
 @contextlib.contextmanager
 def _bad_input() -> Iterator[None]:
-    """Makes what an admin finds wrong with a request an error of the input, with exit code 2."""
+    """Treats a request that an admin refuses as invalid as an input error, with exit code 2."""
     try:
         yield
     except Exception as error:
-        # Without the libraries it is another error, which is on its way.
+        # Without the libraries this is a different error, which is already being raised.
         if type(error).__name__ in ("RecordError", "LimitError"):
             raise LoadError(str(error)) from error
         raise
@@ -134,10 +134,10 @@ def either(here: click.Command, there: click.Command) -> click.Command:
             there.callback(**given)  # type: ignore[misc] # each has one
             return
         if given["token_file"] or given["pairs"] or given["files"] or (given["json"] and "json" not in own):
-            raise click.UsageError("--token-file, -c and --conf, and --json of delete, go with --admin URL")
+            raise click.UsageError("--token-file, -c, --conf, and --json of delete need --admin URL")
         here.callback(**{name: value for name, value in given.items() if name in own})  # type: ignore[misc]
 
-    admin = click.Option(["--admin"], metavar="URL", help="Ask the admin at URL, instead of this machine.")
+    admin = click.Option(["--admin"], metavar="URL", help="Ask the admin at URL instead of this machine.")
     more = (each for each in there.params if each.name not in {*own, "admin"})
     params = [*here.params, admin, *more]
     return click.Command(here.name, callback=callback, params=params, help=here.help, short_help=here.short_help)

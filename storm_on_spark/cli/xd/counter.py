@@ -1,4 +1,4 @@
-"""`storm-spark counter`: the counters of a folder, or with --admin those that an admin sums up."""
+"""`storm-spark counter`: the counters of a folder, or with --admin the sums from an admin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _there(name: str) -> click.Command:
     @admin_options
     def command(kind: str, folder: Path | None, **given: Any) -> None:
         if folder is not None:
-            raise click.UsageError("--dir goes without --admin: admins know where counters are")
+            raise click.UsageError("--dir can't be given with --admin: admins know where counters are")
         if given.get("resolution") is not None and kind != "aggregate-counter":
             raise click.UsageError("--resolution goes with --kind aggregate-counter")
         remote.group(kind).commands[name].callback(**given)  # type: ignore[misc] # each has one

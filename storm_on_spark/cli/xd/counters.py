@@ -37,7 +37,7 @@ def group(kind: str) -> click.Group:
         display = click.option("--resolution", type=click.Choice(_PARTS), help="`hour` by default.")(display)
     made.command("display", help="Show a value, summed over all sinks that name it.")(display)
 
-    @made.command("delete", help="Remove one. A stream that still runs writes it again, with what it has counted.")
+    @made.command("delete", help="Remove one. A stream that still runs writes it again, with its count so far.")
     @click.argument("name")
     def delete(name: str, **given: Any) -> None:
         with asked(**given) as request:

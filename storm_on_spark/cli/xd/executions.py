@@ -1,4 +1,4 @@
-"""`storm-spark job execution`: the executions of jobs, and what became of their steps."""
+"""`storm-spark job execution`: the executions of jobs, and the results of their steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ group = Group(
 
 
 def _id_argument(function: _Function) -> _Function:
-    """Adds the argument ID, which may be written as `--id ID`, too."""
+    """Adds the argument ID, which may also be written as `--id ID`."""
     argument = click.argument("number", metavar="ID", required=False, type=click.IntRange(1))
     return argument(click.option("--id", "named", metavar="ID", type=click.IntRange(1), help="The same.")(function))
 
@@ -60,7 +60,7 @@ def display(number: int | None, named: int | None, **given: Any) -> None:
 @_id_argument
 @admin_options
 def stop(number: int | None, named: int | None, **given: Any) -> None:
-    """End the steps of the execution ID that run."""
+    """Stop the running steps of the execution ID."""
     with asked(**given) as request:
         chosen = _id(number, named)
         found = request.client.ask("change_execution", query={"stop": "true"}, id=chosen)
@@ -71,7 +71,7 @@ def stop(number: int | None, named: int | None, **given: Any) -> None:
 @_id_argument
 @admin_options
 def restart(number: int | None, named: int | None, **given: Any) -> None:
-    """Go on with the execution ID that failed or was stopped: from the steps that have not completed."""
+    """Restart the execution ID, which failed or was stopped, from the steps that have not completed."""
     with asked(**given) as request:
         chosen = _id(number, named)
         found = request.client.ask("change_execution", query={"restart": "true"}, id=chosen)
@@ -87,7 +87,7 @@ def everything() -> None:
 @click.option("--force", is_flag=True, help="Do not ask first.")
 @admin_options
 def stop_all(force: bool, **given: Any) -> None:
-    """Stop all executions that run."""
+    """Stop all running executions."""
     from storm_on_spark.cluster.errors import TransitionError
 
     with asked(**given) as request:

@@ -71,7 +71,7 @@ def read_parameters(text: str) -> dict[str, str]:
     """Returns the parameters of a launch; a number or a boolean becomes a text.
 
     Raises:
-        LoadError: the text is no JSON object of these.
+        LoadError: the text is not a JSON object of such values.
 
     Example:
         >>> read_parameters('{"day": "2026-11-24", "rows": 5}')
@@ -91,7 +91,7 @@ def read_parameters(text: str) -> dict[str, str]:
 command = Group(
     "job",
     commands={**commands("job"), "launch": launch, "status": status, "execution": group},
-    short_help="Jobs on the containers of an admin.",
+    short_help="Launch and manage jobs on the containers of an admin.",
     help='Jobs of steps, such as "load || <report & mail>", on the containers of an admin (--admin URL). `storm-spark '
     "module list` shows the modules of the type job.",
 )

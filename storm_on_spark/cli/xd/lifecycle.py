@@ -26,7 +26,7 @@ Kind = Literal["stream", "job"]
 _UNDER_WAY: Final = ("deploying", "unknown")
 _POLL_SECS: Final = 0.2
 _NOT_DEPLOYED: Final = {
-    "incomplete": "is incomplete: not every module has a container that fits; it goes on when there is one",
+    "incomplete": "is incomplete: not every module has a suitable container; it continues when there is one",
     "failed": "has failed; the log of its containers says why",
     "undeployed": "was undeployed meanwhile",
 }
@@ -48,7 +48,7 @@ _DONE: Final[dict[Kind, dict[str, str]]] = {
         "destroy": "Destroyed job '{}'",
     },
 }
-"""What Spring XD says."""
+"""Spring XD's messages."""
 _TEXT: Final[dict[Kind, str]] = {
     "stream": 'Modules and | between them: "time | log".',
     "job": 'Steps in a sequence and in splits: "load || <report & mail>".',
@@ -56,7 +56,7 @@ _TEXT: Final[dict[Kind, str]] = {
 
 
 class NotDeployedError(StormError, RuntimeError):
-    """What was to be deployed isn't."""
+    """A stream or job is not deployed as requested."""
 
 
 def commands(kind: Kind) -> dict[str, click.Command]:
@@ -102,7 +102,7 @@ def _deploy(kind: Kind) -> click.Command:
         "file",
         metavar="FILE",
         type=click.Path(path_type=Path),
-        help="A file with such a property in each line; # begins a comment.",
+        help="A file with one such property per line; # begins a comment.",
     )
     @click.option("--fused", is_flag=True, help="Run all modules as one topology, in one container.")
     @click.option(
@@ -132,10 +132,10 @@ def _deploy(kind: Kind) -> click.Command:
 def _deployed(
     request: Asked, kind: Kind, name: str, properties: dict[str, str], *, fused: bool, patience: float
 ) -> DeploymentView:
-    """Returns the deployment when it is deployed.
+    """Waits for a deployment and returns it.
 
     Raises:
-        NotDeployedError: it is something else by then; what was asked for stays.
+        NotDeployedError: it has another state in the end; the request stays.
     """
     from storm_on_spark.xd.admin.rest.schemas import Deploy
 
@@ -144,7 +144,7 @@ def _deployed(
     deadline = time.monotonic() + patience
     while found.state in _UNDER_WAY:
         if time.monotonic() > deadline:
-            raise NotDeployedError(f"{kind.capitalize()} '{name}' is not deployed yet after {patience:g} s; it goes on")
+            raise NotDeployedError(f"{kind.capitalize()} '{name}' is still being deployed after {patience:g} s")
         time.sleep(_POLL_SECS)
         found = request.client.ask(f"get_{kind}_deployment", name=name)
     if found.state != "deployed":
@@ -222,7 +222,7 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def properties_in(file: Path) -> dict[str, str]:
-    """Returns a manifest that stands in a file.
+    """Returns the manifest in a file.
 
     Raises:
         click.UsageError: it can't be read, or a property has no `=`, or is there twice.

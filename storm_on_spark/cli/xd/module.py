@@ -11,6 +11,6 @@ command = Group(
     "module",
     {name: either(here, remote.command.commands[name]) for name, here in local.command.commands.items()},
     short_help="Show the modules of streams, and add your own.",
-    help="Show the modules that streams are made of, compose new ones, and add your own: those of this machine, or "
-    "with --admin URL those of an admin and all of its containers.",
+    help="Show the modules that streams consist of, compose new ones, and add your own, on this machine, or with "
+    "--admin URL on an admin and all of its containers.",
 )

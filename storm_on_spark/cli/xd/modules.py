@@ -21,7 +21,7 @@ _TYPES = ("source", "processor", "sink", "job")
 
 @click.group("module", cls=Group)
 def command() -> None:
-    """Show the modules that the admin has, and add new ones."""
+    """Show the admin's modules, and add new ones."""
 
 
 @command.command("list")
@@ -55,9 +55,9 @@ def info(name: str | None, **given: Any) -> None:
 @click.option("--definition", required=True, help="Modules and | between them: the first part of a stream, or another.")
 @admin_options
 def compose(name: str | None, definition: str, **given: Any) -> None:
-    """Make a module of a part of a stream, for all containers.
+    """Make a module from a part of a stream, for all containers.
 
-    An option of a module inside is --LABEL.OPTION, such as --filter.expression.
+    Set an option of a module inside it with --LABEL.OPTION, such as --filter.expression.
     """
     from storm_on_spark.xd.admin.rest.schemas import ComposeModule
 
@@ -92,7 +92,7 @@ def upload(file: Path, **given: Any) -> None:
 @module_argument
 @admin_options
 def delete(name: str | None, **given: Any) -> None:
-    """Remove a module that was composed or uploaded, and that no stream uses."""
+    """Remove a composed or uploaded module that no stream uses."""
     with asked(**given) as request:
         chosen = name_of(name)
         found = _named(request, chosen)
@@ -107,7 +107,7 @@ def delete(name: str | None, **given: Any) -> None:
 
 
 def _named(request: Asked, name: str) -> list[ModuleView]:
-    """Returns the modules of a name, which may have its type before it."""
+    """Returns the modules with a name, which may begin with a type."""
     kind, _, short = name.rpartition(":")
     return [each for each in request.client.every("list_modules") if each.name == short and kind in ("", each.type)]
 

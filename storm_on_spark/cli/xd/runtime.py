@@ -1,4 +1,4 @@
-"""`storm-spark runtime`: the containers of an admin, and what runs in them."""
+"""`storm-spark runtime`: the containers of an admin, and the modules in them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from storm_on_spark.cli.xd.tables import braced, table
 
 @click.group("runtime", cls=Group, short_help="Show the containers of an admin, and their modules.")
 def command() -> None:
-    """Show the containers of an admin, and what runs in them."""
+    """Show the containers of an admin, and the modules in them."""
 
 
 @command.command("containers")
 @admin_options
 def containers(**given: Any) -> None:
-    """List the containers that are there."""
+    """List the running containers."""
     with asked(**given) as request:
         found = list(request.client.every("list_containers"))
         headings = ["Container Id", "Host", "IP Address", "PID", "Groups", "Custom Attributes"]
@@ -38,11 +38,11 @@ def containers(**given: Any) -> None:
 
 
 @command.command("modules")
-@click.option("--containerId", "container", metavar="ID", help="Only those of this container.")
-@click.option("--moduleId", "module", metavar="ID", help="Only this one, such as ticktock.source.time.1.")
+@click.option("--containerId", "container", metavar="ID", help="Only modules of this container.")
+@click.option("--moduleId", "module", metavar="ID", help="Only this module, such as ticktock.source.time.1.")
 @admin_options
 def modules(container: str | None, module: str | None, **given: Any) -> None:
-    """List the instances of modules that run."""
+    """List the running instances of modules."""
     with asked(**given) as request:
         query = {"containerId": container, "moduleId": module}
         chosen = {name: value for name, value in query.items() if value is not None}

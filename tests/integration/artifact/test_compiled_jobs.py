@@ -155,7 +155,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory, artifact: Path) -> Iterator[De
         found.start()
         yield found
         code, said = found.end(signal.SIGINT)
-        assert (code, said.splitlines()[-1]) == (0, "It has ended, and nothing is left of it.")
+        assert (code, said.splitlines()[-1]) == (0, "It has ended; no processes or files are left.")
     finally:
         found.kill()
 

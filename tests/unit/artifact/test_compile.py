@@ -161,7 +161,7 @@ def test_a_secret_in_the_code_is_told(tmp_path: Path) -> None:
     (tmp_path / "words.py").write_bytes(WORD_COUNT.read_bytes() + b'\nconf["words.password"] = "x"\n')
     done = invoke(tmp_path / "words.py", "--check")
     assert done.exit_code == 0, done.output
-    assert "Warning: words.password may hold a secret and stands in the topology's code, which travels" in done.stderr
+    assert "Warning: words.password may hold a secret and is part of the topology's code, which travels" in done.stderr
     assert "left out" not in done.stderr
 
 

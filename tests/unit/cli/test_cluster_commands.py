@@ -110,7 +110,7 @@ def test_what_is_named_counts_before_what_runs_here(tmp_path: Path) -> None:
         held.remove()
     nothing = find_cluster({}, (), None)
     assert nothing.conf == {}
-    assert nothing.hint.startswith("Start a cluster on this host by `storm-spark dev`")
+    assert nothing.hint.startswith("Start a cluster on this host with `storm-spark dev`")
 
 
 def test_a_nimbus_that_is_just_starting_is_waited_for_and_one_that_is_not_there_is_not(nobody: str) -> None:
@@ -127,7 +127,7 @@ def test_only_one_can_be_held_and_others_see_it(state: Path) -> None:
     assert find() == (None, ""), "it is starting"
     held.write(RECORD)
     assert find() == (RECORD, "")
-    with pytest.raises(SetupError, match=r"runs here already: it has the process id 7\."):
+    with pytest.raises(SetupError, match=r"already runs here: it has the process id 7\."):
         DevFile.take(sleep=lambda seconds: None)
     held.remove()
     assert not path_of().exists()

@@ -91,7 +91,7 @@ def test_a_driver_that_moves_is_followed(cluster: Cluster) -> None:
     cluster.write(b"here\n")
     cluster.write(b"there\n", "b")
     cluster.events = [lambda: setattr(cluster, "host", "b"), *[lambda: None] * 5]
-    assert cluster.follow() == ("here\nthere\n", ["The driver of words is elsewhere now; its log:", "words is gone."])
+    assert cluster.follow() == ("here\nthere\n", ["The driver of words has moved; its log:", "words is gone."])
 
 
 def test_a_log_that_is_not_there_yet_is_waited_for(cluster: Cluster) -> None:
@@ -127,8 +127,8 @@ def test_after_a_kill_the_last_log_is_shown(cluster: Cluster, follow: bool) -> N
     told: list[str] = []
     tail = Tail(cluster, "words", 2, told.append, cluster.sleep, lambda: cluster.time)  # type: ignore[arg-type]
     assert "".join(tail.blocks(follow)) == "2\nthe reason\n"
-    assert told[0].startswith("words-1-1000 is no more. Its last log, on h (slot 6700), ends at 2023-11-1")
-    assert told[1:] == ["There are logs of words-0-1000, too; name the id to see those."]
+    assert told[0].startswith("words-1-1000 no longer exists. Its last log, on h (slot 6700), ends at 2023-11-1")
+    assert told[1:] == ["There are also logs of words-0-1000; give the id to see those."]
 
 
 def test_of_one_that_never_was_nothing_is_kept(cluster: Cluster) -> None:

@@ -167,7 +167,7 @@ def test_explain_shows_what_run_would_start(module: Write, tmp_path: Path) -> No
 def test_explain_says_what_only_a_cluster_knows(module: Write) -> None:
     file = module("topology = make()")
     done = invoke("explain", file, "--master", "spark://nowhere:7077")
-    assert "How many cores spark://nowhere:7077 has" in done.stderr
+    assert "The number of cores of spark://nowhere:7077 is" in done.stderr
     for settled in (("-c", "topology.partitions=2"), ("-c", "spark.default.parallelism=4")):
         assert invoke("explain", file, "--master", "spark://nowhere:7077", *settled).stderr == ""
 

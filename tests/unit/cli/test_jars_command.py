@@ -48,7 +48,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_without_a_set_it_shows_what_is_there_and_fetches_nothing(asked: list[str]) -> None:
     done = invoke()
     assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout == "s3: not here (1 jar); without it nothing is fast\n"
+    assert done.stdout == "s3: missing (1 jar); without it nothing is fast\n"
     assert asked == []
 
 
@@ -57,7 +57,7 @@ def test_a_set_is_fetched_once(asked: list[str], tmp_path: Path) -> None:
     done = invoke("s3")
     assert done.exit_code == 0, done.output
     assert done.stderr == "s3: fetching 1 jar ...\n"
-    assert done.stdout.startswith("s3: here, 1 jar, ")
+    assert done.stdout.startswith("s3: present, 1 jar, ")
     document = json.loads(invoke("--all", "--json").stdout)
     jsonschema.validate(document, schema_of("jars"))
     assert document["error"] is None

@@ -229,7 +229,7 @@ def test_modules_are_added_to_the_admin(served: Served, tmp_path: Path) -> None:
 
 def test_options_of_an_admin_need_one() -> None:
     done = CliRunner().invoke(main, ["module", "list", "-c", "zk.client.connect=localhost:1"])
-    assert (done.exit_code, "go with --admin URL" in done.stderr) == (2, True)
+    assert (done.exit_code, "need --admin URL" in done.stderr) == (2, True)
 
 
 def test_counters_of_the_admin(served: Served, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_counters_of_the_admin(served: Served, tmp_path: Path) -> None:
     for wrong in (["--dir", "."], ["--resolution", "day"]):
         assert served.run("counter", "display", "sizes", *wrong).exit_code == 2
     done = CliRunner().invoke(main, ["counter", "list", "--token-file", "x"])
-    assert (done.exit_code, "go with --admin URL" in done.stderr) == (2, True)
+    assert (done.exit_code, "need --admin URL" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,7 @@ def test_a_file_that_is_no_script(served: Served, tmp_path: Path) -> None:
     file = tmp_path / "binary"
     file.write_bytes(b"\xff\xfe")
     done = served.typed(f"script --file {file}")
-    assert (done.exit_code, "is no script" in done.stderr) == (2, True)
+    assert (done.exit_code, "is not a script" in done.stderr) == (2, True)
 
 
 def test_the_shell_goes_to_another_admin(served: Served, shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
@@ -478,9 +478,9 @@ def test_without_an_admin_a_sentence_says_so() -> None:
 @pytest.mark.parametrize(
     ("state", "code", "part"),
     [
-        ("incomplete", 1, "Stream 'ticktock' is incomplete: not every module has a container that fits"),
+        ("incomplete", 1, "Stream 'ticktock' is incomplete: not every module has a suitable container"),
         ("failed", 1, "Stream 'ticktock' has failed"),
-        ("deploying", 1, "Stream 'ticktock' is not deployed yet after 0 s"),
+        ("deploying", 1, "Stream 'ticktock' is still being deployed after 0 s"),
     ],
 )
 def test_deployed_is_said_of_what_is_deployed(served: Served, state: schemas.State, code: int, part: str) -> None:

@@ -1,1 +1,1 @@
-"""The shell: its lines, its commands, and what TAB proposes at a terminal."""
+"""The shell: its lines, its commands, and TAB completion at a terminal."""

@@ -1,4 +1,4 @@
-"""`storm-spark xd-shell`: a shell for streams, as Spring XD's."""
+"""`storm-spark xd-shell`: a shell for streams, like Spring XD's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 
 
-@click.command("xd-shell", short_help="A shell for the streams of an admin.")
+@click.command("xd-shell", short_help="Start a shell for the streams of an admin.")
 @click.option("--admin", metavar="URL", help="The admin; by default http://localhost:9393.")
 @click.option(
     "--token-file",
@@ -28,7 +28,7 @@ from storm_on_spark.cli.shared.errors import reporting_errors
     "--cmdfile",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Execute the lines of FILE, until one fails, and end.",
+    help="Execute the lines of FILE until one fails, then end.",
 )
 @options.configuration
 @options.debug
@@ -40,9 +40,9 @@ def command(
     files: tuple[Path, ...],
     debug: bool,
 ) -> None:
-    """Create, deploy and watch streams by commands, with TAB and a history.
+    """Create, deploy and watch streams with commands, TAB completion and a history.
 
-    Without a terminal it executes the lines of standard input as they come. The exit code is that of the first line
+    Without a terminal it executes the lines of standard input as they arrive. The exit code is that of the first line
     that failed.
     """
     with reporting_errors(debug):

@@ -1,4 +1,4 @@
-"""The commands of a shell: those of the command line, without what a shell knows already, and a few of its own."""
+"""The commands of a shell: those of the command line without options that a shell already knows, and a few more."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 PROMPT: Final = "xd:>"
 _COMMENTS: Final = ("#", "//", ";")
 _MOST_SCRIPT: Final = 10_000_000
-"""Bytes of a script."""
+"""The most bytes of a script."""
 _MOST_SCRIPTS: Final = 10
 
 
 def without_truth(words: list[str], flags: Collection[str]) -> list[str]:
-    """Returns words in which flags have no value: Spring XD's shell takes `--deploy true` and `--deploy false`.
+    """Returns words in which flags have no value; Spring XD's shell accepts `--deploy true` and `--deploy false`.
 
     Example:
         >>> without_truth(["create", "a", "--deploy", "true", "--json", "false"], {"--deploy", "--json"})
@@ -57,11 +57,11 @@ def _flags(command: click.Command) -> Iterator[str]:
 
 
 class Shell:
-    """Executes lines, one after the other.
+    """Executes lines one after the other.
 
     Args:
-        client: of the admin; the shell closes it, or the one that took its place.
-        conf: of the clients that it makes.
+        client: a client of the admin; the shell closes it, or its replacement.
+        conf: configuration of the clients that it makes.
     """
 
     def __init__(self, client: AdminClient, conf: Mapping[str, object]) -> None:
@@ -78,14 +78,14 @@ class Shell:
         self.client.close()
 
     def banner(self) -> str:
-        """Returns what stands above the first prompt."""
+        """Returns the text above the first prompt."""
         return (
             f"Storm on Spark {__version__} | Admin Server Target: {self.client.url}\n"
             'Welcome to the shell of streams. For assistance hit TAB or type "help".'
         )
 
     def reach(self) -> str:
-        """Returns whether the admin answers, as a sentence."""
+        """Returns a sentence that says whether the admin answers."""
         from storm_on_spark.api.errors import StormError
 
         try:
@@ -95,7 +95,7 @@ class Shell:
         return f"Successfully targeted {self.client.url}"
 
     def execute(self, line: str) -> int:
-        """Executes a line, prints its answer or a sentence on standard error, and returns its exit code."""
+        """Executes a line, prints its answer, or an error on standard error, and returns its exit code."""
         if not line.strip() or line.lstrip().startswith(_COMMENTS):
             return 0
         try:
@@ -111,7 +111,7 @@ class Shell:
         except click.UsageError as error:
             if error.ctx is None or error.ctx.parent is not None:
                 error.show()
-            else:  # Click would show the usage of a program without a name
+            else:  # Click would show the usage line of a program without a name.
                 echo(f"Error: {error.format_message()} `help` lists the commands.", err=True)
             return error.exit_code
         except click.ClickException as error:
@@ -136,7 +136,7 @@ class Shell:
             echo(f"Error: {path} can't be read: {error.strerror}", err=True)
             return USAGE
         except ValueError as error:
-            echo(f"Error: {path} is no script: {error}", err=True)
+            echo(f"Error: {path} is not a script: {error}", err=True)
             return USAGE
         if self._depth == _MOST_SCRIPTS:
             echo(f"Error: {path}: Expected at most {_MOST_SCRIPTS} scripts inside each other", err=True)
@@ -160,7 +160,7 @@ class Shell:
 
 
 class _Shell(Group):
-    """All commands of a shell, by what they are about; it is no program, so its help shows no usage of one."""
+    """All commands of a shell, grouped by subject. A shell is not a program, so its help shows no usage line."""
 
     def format_usage(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes nothing."""
@@ -170,7 +170,7 @@ class _Shell(Group):
         self.format_commands(context, formatter)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the commands with the words that lead to them, in a section for each group."""
+        """Writes the commands with the words before them, in one section per group."""
         groups = {name: each for name, each in sorted(self.commands.items()) if isinstance(each, click.Group)}
         sections = {summary(each).rstrip("."): list(leaves(each, name)) for name, each in groups.items()}
         sections["This shell"] = [(name, each) for name, each in leaves(self) if name in self.commands]
@@ -197,7 +197,7 @@ def _root() -> Group:
 
 
 def _bare(command: click.Command) -> click.Command:
-    """Returns a command without the parameters that a shell has no use for."""
+    """Returns a command without the parameters that a shell doesn't need."""
     found = copy.copy(command)
     found.params = [_shown(each) for each in command.params if each.name not in OWN]
     if isinstance(found, click.Group) and isinstance(command, click.Group):
@@ -225,7 +225,7 @@ def _admin() -> click.Group:
 
         with asked():
             shell: Shell = click.get_current_context().obj
-            # The one before stays if this is no URL.
+            # The previous admin stays if this is not a URL.
             client = AdminClient(uri or named or DEFAULT_URL, shell.conf)
             shell.client.close()
             shell.client = client
@@ -240,7 +240,9 @@ def _admin() -> click.Group:
 
 
 @click.command("script")
-@click.option("--file", "file", required=True, type=click.Path(path_type=Path), help="Its lines are commands.")
+@click.option(
+    "--file", "file", required=True, type=click.Path(path_type=Path), help="The file; its lines are commands."
+)
 @click.pass_context
 def _script(context: click.Context, file: Path) -> None:
     """Execute the lines of a file, until one fails."""

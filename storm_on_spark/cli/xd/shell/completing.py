@@ -1,4 +1,4 @@
-"""What TAB proposes in a shell. What a stream's text can go on to, and which streams there are, the admin says."""
+"""TAB completion in a shell. The admin completes a stream's text and knows which streams exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-#: The text behind `--definition`, as far as it is typed, without its quote.
+#: The text after `--definition`, as typed so far, without its quote.
 _DEFINITION: Final = re.compile(r"--definition[ =]\s*(?:\"([^\"]*)|'([^']*))$")
 #: Commands with a name that the admin knows.
 _WITH_NAMES: Final = {
@@ -21,30 +21,30 @@ _WITH_NAMES: Final = {
 
 @dataclass(frozen=True)
 class Proposal:
-    """A text in the place of the last characters of a line."""
+    """A text that replaces the last characters of a line."""
 
     text: str
     back: int
-    """How many characters it replaces."""
+    """The number of characters that it replaces."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What only the admin knows; each may take a while, and raises nothing."""
+    """Look-ups that only the admin can answer; each may take a while, and none raises."""
 
     definitions: Callable[[str, str], list[str]]
-    """Whole texts of streams, or of jobs, that begin like one."""
+    """Full texts of streams or jobs that begin with a given text."""
     names: Callable[[str], list[str]]
-    """Of the streams, the jobs, or the modules."""
+    """Names of the streams, the jobs or the modules."""
 
 
 def proposals(line: str, root: click.Group, sources: Sources) -> Iterator[Proposal]:
-    """Yields how a line can go on.
+    """Yields possible continuations of a line.
 
     Args:
         line: up to the cursor.
         root: the commands.
-        sources: asked where they are needed.
+        sources: asked if needed.
 
     Example:
         >>> root = click.Group("shell", {"stream": click.Group("stream"), "job": click.Group("job")})

@@ -1,11 +1,11 @@
-"""Lines of a shell as words."""
+"""Splits lines of a shell into words."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-#: Parts of words. `shlex` reads nearly the same, but takes minutes for a line of a megabyte.
+#: Parts of words. `shlex` reads nearly the same language, but takes minutes for a line of a megabyte.
 _PART: Final = re.compile(
     r"""(?P<space>\s+)|'(?P<single>[^'\\]*(?:\\.[^'\\]*)*)'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"|\\(?P<escaped>.)|(?P<plain>[^\s'"\\]+)""",
     re.DOTALL,
@@ -14,9 +14,9 @@ _ESCAPED: Final = {"single": re.compile(r"\\(['\\])"), "double": re.compile(r'\\
 
 
 def split_line(line: str) -> list[str]:
-    """Returns the words of a line, as a POSIX shell has them.
+    """Returns the words of a line, as in a POSIX shell.
 
-    But a backslash stands before a quote or a backslash within single quotes, too, as in Spring XD's shell.
+    Unlike there, a backslash also escapes a quote or a backslash within single quotes, as in Spring XD's shell.
 
     Raises:
         ValueError: a quote has no end, or nothing follows a backslash.

@@ -1,4 +1,4 @@
-"""A shell at a terminal: the prompt, its history, and what TAB proposes."""
+"""A shell at a terminal: the prompt, its history, and TAB completion."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from storm_on_spark.runtime.processes.at_once import interrupts_raised
 
 
 def read_lines(shell: Shell, history: Path) -> None:
-    """Asks for lines and executes them, until `exit` or the end of the input; Ctrl-C drops a line.
+    """Reads and executes lines until `exit` or the end of the input; Ctrl-C drops a line.
 
     Args:
         shell: executes them.
@@ -28,7 +28,7 @@ def read_lines(shell: Shell, history: Path) -> None:
     history.touch(mode=0o600)
     session: PromptSession[str] = PromptSession(
         history=FileHistory(str(history)),
-        # An admin that is slow to answer does not hold up typing.
+        # A slow admin does not block typing.
         completer=ThreadedCompleter(ShellCompleter(shell)),
         complete_while_typing=False,
     )
@@ -48,7 +48,7 @@ class ShellCompleter(Completer):
         self._shell = shell
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Yields how the line goes on; nothing if the admin does not answer."""
+        """Yields continuations of the line; none if the admin does not answer."""
         sources = Sources(self._definitions, self._names)
         for each in proposals(document.text_before_cursor, self._shell.root, sources):
             yield Completion(each.text, start_position=-each.back)

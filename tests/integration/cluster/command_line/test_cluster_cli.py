@@ -90,8 +90,8 @@ def test_a_second_one_is_refused_and_the_first_goes_on(dev: Dev) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr == (
-        f"Error: a `storm-spark dev` runs here already: it has the process id {dev.said['pid']}. Use that one, or end "
-        "it by Ctrl-C in its terminal.\n"
+        f"Error: a `storm-spark dev` already runs here: it has the process id {dev.said['pid']}. Use that one, or end "
+        "it with Ctrl-C in its terminal.\n"
     )
     assert dev.document("cluster")["supervisors"] == 2
 
@@ -339,7 +339,7 @@ def test_it_is_ready_soon_and_nothing_is_left_when_it_ends(tmp_path: Path, numbe
             assert said == "Created and deployed new stream 'ticktock'\n"
         code, said = dev.end(number)
         assert code == 0
-        assert said.splitlines()[-1] == "It has ended, and nothing is left of it."
+        assert said.splitlines()[-1] == "It has ended; no processes or files are left."
     finally:
         dev.kill()
 
