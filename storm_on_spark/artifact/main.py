@@ -1,7 +1,7 @@
 """Starts the topology that is compiled into this folder; README.md has the line for spark-submit.
 
-Only the standard library is needed here: all else is in job.zip, which is unpacked for this process. Executors get it
-from Spark. Where Spark runs the driver on the cluster, it has unpacked the archive there, too.
+This needs only the standard library: everything else is in job.zip, which is unpacked for this process. Executors get
+it from Spark. If Spark runs the driver on the cluster, it has already unpacked the archive there.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def _folder() -> Iterator[tuple[Path, Path | None]]:
 
 
 def _owned() -> tuple[Path, int]:
-    """Makes a folder with the name and the lock by which a later start removes what a killed driver left.
+    """Makes a folder with a name and a lock, by which a later start removes the leftovers of a killed driver.
 
-    `storm_on_spark.spark.session.owned` does it elsewhere; it is still in the archive.
+    Elsewhere `storm_on_spark.spark.session.owned` does this, but here it is still in the archive.
     """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"storm-on-spark-{os.getpid()}-"))
@@ -77,15 +77,15 @@ def _owned() -> tuple[Path, int]:
                 return folder, lock
         except BlockingIOError:
             pass
-        except OSError:  # a file system without locks: nobody else gets one either
+        except OSError:  # The file system has no locks, so nobody else gets one either.
             return folder, lock
-        # Somebody who sweeps up was quicker.
+        # A start that removes leftovers was faster.
         os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _here() -> Path:
-    """Returns the folder of this file. Where a program is run without a name, as on Databricks, a variable has it."""
+    """Returns the folder of this file. If a program runs without a file name, as on Databricks, a variable has it."""
     named = os.environ.get("STORM_SPARK_JOB")
     if named:
         return Path(named).absolute()
@@ -93,7 +93,7 @@ def _here() -> Path:
 
 
 def _verify(archive: Path) -> None:
-    """Checks the archive against the folder's manifest, where that was copied along."""
+    """Checks the archive against the folder's manifest, if that was copied along."""
     manifest = archive.with_name("manifest.json")
     if not manifest.is_file():
         return

@@ -63,22 +63,22 @@ _COMPILED_FOR_ROWS = (
     "-XX:TieredStopAtLevel=4 -XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""The second compiler, at ten times the usual counts: what is done with each row comes to these at once, and what Spark
-does for each micro-batch doesn't. See docs/decisions/0011-start-of-the-jvm.md."""
+"""The JVM's second compiler, at ten times the usual counts: code that runs for each row soon reaches them, and code
+that runs once per micro-batch doesn't. See docs/decisions/0011-start-of-the-jvm.md."""
 
 ExplainFormat = Literal["text", "json", "mermaid", "spark"]
 
 
 def compile_topology(topology: Topology, conf: Mapping[str, Any] | None = None) -> CompiledTopology:
-    """Compiles a topology; no Spark is needed yet.
+    """Compiles a topology. This does not need Spark.
 
     Args:
-        topology: what `TopologyBuilder.create_topology` returned.
+        topology: the result of `TopologyBuilder.create_topology`.
         conf: the topology's configuration; keys as in `Config`.
 
     Raises:
-        InvalidTopologyError: the topology can't run as it is drawn.
-        ConfigError: a key or value of the configuration makes no sense.
+        InvalidTopologyError: the topology is invalid.
+        ConfigError: a key or value of the configuration is invalid.
 
     Example:
         >>> from storm_on_spark.testing import ListSpout, CaptureBolt
@@ -99,7 +99,7 @@ class CompiledTopology:
     """A topology that is ready to start.
 
     Args:
-        graph: its stages; where they run is decided by `placed`.
+        graph: its stages; `placed` decides where they run.
         warning: a sentence about settings that have no effect; empty if there are none.
     """
 
@@ -108,7 +108,7 @@ class CompiledTopology:
         self.warning = warning
 
     def check(self) -> None:
-        """Checks what `start` would refuse before it starts Spark.
+        """Makes the checks that `start` makes before it starts Spark.
 
         Raises:
             InvalidTopologyError: a component can't be pickled.
@@ -119,10 +119,10 @@ class CompiledTopology:
             raise InvalidTopologyError(str(error)) from error
 
     def session_conf(self) -> dict[str, str]:
-        """Returns Spark's settings for a session that is started for it: its own, and what its spouts need of the JVM.
+        """Returns Spark's settings for the topology's session: its own, and those that its spouts need from the JVM.
 
-        Where the JVM reads the rows itself, and throughput is what counts, its second compiler is worth its start, for
-        what is done with each row.
+        If the JVM reads the rows, and throughput matters more than latency, the JVM's second compiler is worth its
+        start-up cost for the code that runs for each row.
 
         Example:
             >>> from storm_on_spark import TopologyBuilder
@@ -145,7 +145,7 @@ class CompiledTopology:
         return conf
 
     def with_executors(self, executors: Mapping[str, int]) -> CompiledTopology:
-        """Returns the topology with other numbers of executors: as a rebalance asks for them, at most one a task."""
+        """Returns the topology with the numbers of executors that a rebalance requests, at most one per task."""
         graph = self.graph
         wanted = {
             name: max(1, min(executors.get(name, count), len(graph.tasks[name])))
@@ -158,24 +158,24 @@ class CompiledTopology:
 
     def explain(
         self,
-        format: ExplainFormat = "text",  # noqa: A002 # what it is
+        format: ExplainFormat = "text",  # noqa: A002 # the clearest name
         spark: SparkSession | None = None,
         width: int | None = None,
         master: str | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> str:
-        """Returns a description of what `start` would run.
+        """Returns a description of the plan that `start` would run.
 
         Args:
             format: `text` for people, `json`, `mermaid` for a diagram, or `spark` for Spark's own plan.
             spark: the session that it would run on. None for a local one, which is started only for `spark`.
-            width: how long the lines of `text` may be; None for as long as they come out.
-            master: without a session, where that local one would run; all cores of this machine for None.
-            checkpoint: the directory that it would go on from.
+            width: the maximum length of the lines of `text`; None for no limit.
+            master: the master of that local session; None for all cores of this machine.
+            checkpoint: the directory that it would continue from.
 
         Raises:
             CheckpointError: the checkpoint can't be read.
-            SetupError: Spark can't be started, or the session is no classic one.
+            SetupError: Spark can't be started, or the session is not a classic one.
         """
         if format == "spark":
             from storm_on_spark.spark.session import local_session
@@ -197,12 +197,12 @@ class CompiledTopology:
     ) -> PlacedPlan:
         """Returns the plan that `start` would run; the arguments are those of `explain`.
 
-        Without a session two things are not known: how many cores a cluster has, for which those of this machine are
-        taken, and what is in a checkpoint in a store, which is taken for new.
+        Without a session two things are unknown: the number of a cluster's cores, for which this machine's number is
+        used, and the contents of a checkpoint in a store, which is treated as new.
 
         Raises:
             CheckpointError: the checkpoint can't be read.
-            SetupError: the session is no classic one.
+            SetupError: the session is not a classic one.
         """
         from storm_on_spark.launch.conf_text import spark_conf
         from storm_on_spark.spark.checkpoint.directory import manifest_in
@@ -221,11 +221,11 @@ class CompiledTopology:
         return self.placed(expected_parallelism(master, spark_conf(self.graph.conf)) or cores(), manifest)
 
     def placed(self, parallelism: int, manifest: Manifest | None = None) -> PlacedPlan:
-        """Returns the plan on as many partitions as the topology gets.
+        """Returns the plan, with the number of partitions that the topology gets.
 
         Args:
-            parallelism: how many cores Spark has.
-            manifest: of the checkpoint that the topology goes on from; None for a first start.
+            parallelism: the number of Spark's cores.
+            manifest: the manifest of the checkpoint that the topology continues from; None for a first start.
         """
         if manifest is None:
             return place(self.graph, partitions_of(self.graph, parallelism))
@@ -244,19 +244,19 @@ class CompiledTopology:
         """Starts the topology as one streaming query.
 
         Args:
-            spark: the session to run on; a local one is started or reused for None.
+            spark: the session to run on; None starts or reuses a local one.
             name: the topology's name.
-            checkpoint: directory to keep state in and go on from; a temporary one for None.
-            clock: where the topology's time comes from; the machine's monotonic clock for None.
+            checkpoint: directory to keep state in and continue from; None for a temporary one.
+            clock: the source of the topology's time; None for the machine's monotonic clock.
             active: whether spouts emit from the start.
-            fence: of a checkpoint that drivers on several hosts may take over: once it is lost, no further batch is
-                planned and the topology ends.
-            port: of the supervisor's slot that this process runs in, if it does.
+            fence: the fence of a checkpoint that drivers on several hosts may take over. Once it is lost, no further
+                batch is planned and the topology ends.
+            port: the port of the supervisor's slot that this process runs in, if any.
 
         Raises:
             CheckpointError: the checkpoint can't be used for this topology.
             ComponentError: a component can't be pickled, or a spout raised in `open`.
-            SetupError: Spark can't be started, or can't call this process, or the session is no classic one.
+            SetupError: Spark can't be started or can't call this process, or the session is not a classic one.
         """
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
@@ -291,7 +291,7 @@ class CompiledTopology:
         with contextlib.ExitStack() as stack:
             belongs_here(run_folder(start_id))
             stack.callback(remove_run_folder, start_id)
-            # Before Spark, so that what can't be shipped or resumed costs no start of a JVM.
+            # Before Spark, so that a topology that can't be shipped or resumed costs no start of a JVM.
             pickled(self.graph.topology)
             if checkpoint is None:
                 check_temporary(self.graph)
@@ -299,7 +299,7 @@ class CompiledTopology:
                 log.warning("%s", self.warning)
             location = None if checkpoint is None else location_of(checkpoint)
             if location is not None and location.path is None:
-                # Only a session knows how a store is reached.
+                # Only a session knows how to reach a store.
                 spark = spark or local_session(None, self.session_conf(), checkpoint)
             store = open_checkpoint(location, spark, fence)
             stack.callback(store.close)
@@ -312,7 +312,7 @@ class CompiledTopology:
             plan = self.placed(spark.sparkContext.defaultParallelism, manifest)
             manifest = store.claim(name, plan)
             _tidy(store, fence)
-            # Also at the end, for an executor may have been killed and not the driver.
+            # Also at the end, because an executor may have been killed without the driver.
             stack.callback(_tidy, store, fence)
             place = PlaceSettings.of(plan.conf)
             remote = place.spouts == "executors"
@@ -340,7 +340,7 @@ class CompiledTopology:
                 spouts = ExecutorSpouts(spark, name, start_id, len(spout_groups(plan)))
                 stack.callback(spouts.close)
                 make_host = spouts.host
-            # A live process has a clock of its own, and hears only of what is written on this machine.
+            # A live process has its own clock, and only learns of files written on this machine.
             here = clock is None and not remote and store.location.path is not None
             live = LiveClient(start_id, ReportSettings.of(plan.conf).stall_secs) if spec.realtime and here else None
             valves = Valves()
@@ -348,7 +348,7 @@ class CompiledTopology:
                 spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live, valves.hold
             )
             stack.callback(coordinator.stop)
-            # Spouts open, and emit, from here on; Spark prepares the query meanwhile.
+            # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
             coordinator.launch(store.planned(), store.committed())
             poll = coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure)
@@ -359,7 +359,7 @@ class CompiledTopology:
             with settings_applied(spark, wanted):
                 frame, places = lower(spark, spec, settings)
             coordinator.wait_until_open()
-            # A spout that opened and fails at once has a topology that failed, however quick it was.
+            # If a spout opens and fails immediately, the topology has failed.
             if early and not coordinator.has_opened(early[0].task):
                 raise topology_failed(name, early[0])
             session = spark
@@ -394,7 +394,7 @@ class CompiledTopology:
             )
             topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)
-            # A cycle would keep an ended topology, and what its components clean up, until Python looks for cycles.
+            # A reference cycle would keep an ended topology and its components until the next garbage collection.
             topology.at_end(running.clear)
             for failure in early:
                 topology.fail(failure)
@@ -414,9 +414,9 @@ def _explain_spark(plan: PlacedPlan, spark: SparkSession) -> str:
 
 
 def resumed_graph(graph: LogicalGraph, manifest: Manifest) -> LogicalGraph:
-    """Returns a topology with as many acker tasks as at the first start, unless their number is configured.
+    """Returns a topology with the same number of acker tasks as at the first start, unless it is configured.
 
-    By default it depends on `topology.workers`, which may change.
+    The default number depends on `topology.workers`, which may change.
     """
     ackers = len(manifest.fingerprint.get("acker", {}).get("keys", ()))
     configured = TaskSettings.of(graph.conf).ackers is not None
@@ -428,7 +428,7 @@ def resumed_graph(graph: LogicalGraph, manifest: Manifest) -> LogicalGraph:
 def _fenced(
     poll: Callable[[Offset], Offset], fence: Fence, on_failure: Callable[[Failure], None]
 ) -> Callable[[Offset], Offset]:
-    """Returns `poll`, which touches the checkpoint, for an owner only."""
+    """Returns `poll`, which touches the checkpoint, restricted to the owner of the fence."""
 
     def owned() -> bool:
         reason = fence.lost()
@@ -446,13 +446,13 @@ def _fenced(
 
 
 def _tidy(store: Checkpoint, fence: Fence | None) -> None:
-    # What another owner is writing just now is not ours to remove.
+    # Don't remove what another owner is just writing.
     if fence is None or fence.lost() is None:
-        # Never a reason not to start or to end; the disk may be broken.
+        # This must not prevent a start or an end; the disk may be broken.
         with contextlib.suppress(OSError):
             store.remove_half_written()
 
 
 def _user_path() -> tuple[str, ...]:
-    """Returns the folders that workers on this machine need to import what the driver could import."""
+    """Returns the folders that workers on this machine need to import the modules that the driver can import."""
     return tuple(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path if not entry.endswith(".zip")))

@@ -26,10 +26,10 @@ class LocalCluster:
     """Runs topologies without any server.
 
     Args:
-        spark: the session to run on. For None one is reused if there is one, else started; the cluster stops at the
-            end only what it started.
-        conf: configuration that goes under that of every topology.
-        clock: where the topologies' time comes from, for tests.
+        spark: the session to run on. None reuses the active one, or starts one; in the end the cluster stops only a
+            session that it started.
+        conf: default configuration of every topology.
+        clock: the source of the topologies' time, for tests.
 
     Example:
         >>> from storm_on_spark import LocalCluster
@@ -51,7 +51,7 @@ class LocalCluster:
         self._clock = clock
         self._lock = threading.Lock()
         self._topologies: dict[str, TopologyQuery] = {}
-        #: What each was submitted with, and the numbers of executors that a rebalance set.
+        #: The arguments of each submission, and the numbers of executors that a rebalance set.
         self._submitted: dict[str, tuple[Topology, dict[str, Any], dict[str, int]]] = {}
 
     def __enter__(self) -> LocalCluster:
@@ -64,7 +64,7 @@ class LocalCluster:
 
     @property
     def spark(self) -> SparkSession:
-        """The session that topologies run on; started when first asked for."""
+        """The session that topologies run on; started on first use."""
         return self._session(None, {})
 
     def _session(self, checkpoint: str | os.PathLike[str] | None, conf: Mapping[str, str]) -> SparkSession:
@@ -75,7 +75,7 @@ class LocalCluster:
                 from storm_on_spark.spark.session import local_session
 
                 self._own_session = SparkContext._active_spark_context is None  # noqa: SLF001 # no public way to ask
-                # How a store is reached, and what its first topology needs of the JVM, is for the session to know.
+                # The session must know how to reach a store, and what its first topology needs from the JVM.
                 known = {key: conf[key] for key in conf if key.startswith("spark.hadoop.") or key == JAVA_OPTIONS}
                 self._spark = local_session(conf=known, checkpoint=checkpoint)
             return self._spark
@@ -84,13 +84,13 @@ class LocalCluster:
         """Starts a topology.
 
         Args:
-            name: under which the other methods know it.
-            conf: its configuration. With `Config.TOPOLOGY_CHECKPOINT_DIR` its state is kept there, and submitted
-                again with the same name and directory it goes on where it was.
-            topology: what to run.
+            name: its name in the other methods.
+            conf: its configuration. With `Config.TOPOLOGY_CHECKPOINT_DIR` its state is kept there. Submitted again
+                with the same name and directory, it continues where it stopped.
+            topology: the topology to run.
 
         Raises:
-            AlreadyAliveError: a topology of that name runs.
+            AlreadyAliveError: a topology with that name runs.
             InvalidTopologyError, ConfigError, CheckpointError, ComponentError: it can't be started.
         """
         running = self._topologies.get(name)
@@ -126,21 +126,21 @@ class LocalCluster:
             Whether it ended: all spouts exhausted and nothing pending.
 
         Raises:
-            NotAliveError: no topology of that name was submitted.
+            NotAliveError: no topology with that name was submitted.
             TopologyFailedError: it failed.
         """
         query = self._get(name)
         return bool(query.awaitTermination(timeout)) if timeout is not None else query.awaitTermination() is None
 
     def kill_topology(self, name: str, wait_secs: float | None = None) -> None:
-        """Ends a topology: its spouts stop emitting, and it ends when all they emitted is done.
+        """Ends a topology: its spouts stop emitting, and it ends when all emitted tuples are processed.
 
         Args:
             name: the topology.
-            wait_secs: the longest wait for that; the message timeout for None, as in Storm.
+            wait_secs: the longest wait for that; None for the message timeout, as in Storm.
 
         Raises:
-            NotAliveError: no topology of that name runs.
+            NotAliveError: no topology with that name runs.
         """
         query = self._get(name)
         if wait_secs is None:
@@ -156,25 +156,25 @@ class LocalCluster:
         num_executors: Mapping[str, int] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> TopologyQuery:
-        """Restarts a topology with other settings; it goes on where it was.
+        """Restarts a topology with other settings; it continues where it stopped.
 
-        As in Storm, its spouts stop emitting first, and what they emitted has `wait_secs` to be done. The numbers of
-        tasks stay.
+        As in Storm, its spouts first stop emitting, and emitted tuples have `wait_secs` to be processed. The numbers
+        of tasks stay the same.
 
         Args:
-            name: the topology. It needs `Config.TOPOLOGY_CHECKPOINT_DIR`, from which it goes on.
-            wait_secs: the longest wait; the message timeout for None, as in Storm.
-            num_workers: `topology.workers` from now on; as before for None.
-            num_executors: numbers of executors by component, at most one for each task; others stay.
-            conf: further configuration that changes.
+            name: the topology. It needs `Config.TOPOLOGY_CHECKPOINT_DIR`, which it continues from.
+            wait_secs: the longest wait; None for the message timeout, as in Storm.
+            num_workers: the new `topology.workers`; None for no change.
+            num_executors: new numbers of executors by component, at most one per task; others stay.
+            conf: further changes of the configuration.
 
         Returns:
-            The query that goes on.
+            The query of the restarted topology.
 
         Raises:
-            NotAliveError: no topology of that name runs.
+            NotAliveError: no topology with that name runs.
             InvalidTopologyError: there is no such component.
-            ConfigError: the topology has no checkpoint, or a key or value makes no sense. It goes on as it was.
+            ConfigError: the topology has no checkpoint, or a key or value is invalid. It then runs on unchanged.
 
         Example:
             >>> cluster.rebalance("words", num_executors={"split": 2})                  # doctest: +SKIP
@@ -188,7 +188,7 @@ class LocalCluster:
             changed[Config.TOPOLOGY_WORKERS] = num_workers
         key, folder = Config.TOPOLOGY_CHECKPOINT_DIR, CheckpointSettings.of(known).folder
         if folder is None:
-            raise ConfigError(f"topology {name!r} has no {key}, from which it would go on after a rebalance", key=key)
+            raise ConfigError(f"topology {name!r} has no {key}, so it can't continue after a rebalance", key=key)
         if CheckpointSettings.of(changed).folder != folder:
             raise ConfigError(f"a rebalance can't change {key}", key=key)
         wanted = {**executors, **(num_executors or {})}
@@ -208,11 +208,11 @@ class LocalCluster:
         self._get(name).deactivate()
 
     def get_topology_info(self, name: str) -> TopologyInfo:
-        """Returns status and counters of a topology, also after its end."""
+        """Returns status and counters of a topology, even after its end."""
         return self._get(name).status_info()
 
     def list_topologies(self) -> list[TopologyInfo]:
-        """Returns status and counters of all topologies that run."""
+        """Returns status and counters of all running topologies."""
         return [query.status_info() for query in self._topologies.values() if query.isActive]
 
     def shutdown(self) -> None:

@@ -1,7 +1,7 @@
-"""Running a topology module as a script: by `python job.py` and by `spark-submit job.py`.
+"""Running a topology module as a script, with `python job.py` or `spark-submit job.py`.
 
-The command line (`storm-spark run`) does the same with a live table and more options; this is what a file needs that
-Spark itself starts. It reports progress in plain lines.
+The command line (`storm-spark run`) does the same with a live table and more options; this is for files that Spark
+itself starts. It reports progress in plain lines.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ def run_main(
     """Runs a topology to its end and exits: 0 when it is done, 1 when it failed, 2 for bad usage.
 
     Options on the command line: `-c KEY=VALUE`, `--conf FILE.yaml`, `--name`, `--checkpoint DIR`, `--json` and
-    `--quiet`. Ctrl-C drains; before the topology runs, and for the second time, it stops at once.
-    The result goes to standard output, all else to standard error: what the run is doing, and how it ended.
+    `--quiet`. Ctrl-C drains; before the topology runs, or the second time, it stops at once.
+    The result goes to standard output; progress and the summary go to standard error.
 
     Args:
         build: returns the topology for a configuration.
-        conf: the module's own configuration; what the command line says goes over it.
+        conf: the module's own configuration; the command line overrides it.
         report: called at the end with session, checkpoint directory and `TopologyInfo`; returns the result, such as a
             list of rows.
-        argv: the arguments; those of the process for None.
+        argv: the arguments; None for those of the process.
 
     Raises:
         SystemExit: always.
@@ -107,7 +107,7 @@ class Outcome:
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Run this topology until it ends by itself, or Ctrl-C.")
+    parser = argparse.ArgumentParser(description="Run this topology until it completes, or Ctrl-C.")
     parser.add_argument(
         "-c", dest="pairs", metavar="KEY=VALUE", action="append", default=[], help="one configuration value, as in YAML"
     )
@@ -118,10 +118,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         action="append",
         default=[],
-        help="a YAML file of configuration, also for secrets; -c wins",
+        help="a YAML file of configuration, also for secrets; -c overrides it",
     )
-    parser.add_argument("--name", help="the topology's name; by default that of the file")
-    parser.add_argument("--checkpoint", metavar="DIR", help="keep state in DIR, and go on from what is there")
+    parser.add_argument("--name", help="the topology's name; by default the file's name")
+    parser.add_argument("--checkpoint", metavar="DIR", help="keep state in DIR, and continue from it")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--quiet", action="store_true", help="print no progress and no summary")
     return parser.parse_args(argv)
@@ -143,7 +143,7 @@ def _run(
             checkpoint = str(stack.enter_context(temporary_checkpoint()))
         progress.say(f"Starting {name} ...")
         query = compiled.start(spark, name=name, checkpoint=checkpoint)
-        # Until it runs, one signal is enough: there is nothing to drain.
+        # Until the topology runs, one signal is enough, because there is nothing to drain.
         stack.enter_context(stopper.counting())
         progress.begin(query, checkpoint, TrackingSettings.of(effective_conf(conf)))
         try:
@@ -177,7 +177,7 @@ def _session(conf: Mapping[str, str], checkpoint: str | None) -> Iterator[SparkS
 
 
 class _Progress:
-    """Prints to standard error what a run is doing, in the words of `storm-spark run`."""
+    """Prints a run's progress to standard error, in the words of `storm-spark run`."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -203,7 +203,7 @@ class _Progress:
 
 
 def _await(query: TopologyQuery, progress: _Progress, stopper: Stopper) -> None:
-    """Returns when the topology has ended, is drained, or is to be stopped at once."""
+    """Returns when the topology has ended, is drained, or must stop at once."""
     until: float | None = None
     while query.isActive and stopper.count < 2:
         now = time.monotonic()
@@ -217,9 +217,9 @@ def _await(query: TopologyQuery, progress: _Progress, stopper: Stopper) -> None:
 
 
 def _say_stopped(outcome: Outcome, options: argparse.Namespace, answer: TextIO, sentence: str) -> None:
-    """Prints the document of a run that a signal has ended before the topology ran."""
+    """Prints the document of a run that a signal ended before the topology ran."""
     if options.json:
-        # Not by the stream, whose lock the main thread may have.
+        # Not through the stream, because the main thread may hold its lock.
         os.write(answer.fileno(), (to_json(document(outcome.name, outcome.info, sentence, None)) + "\n").encode())
 
 

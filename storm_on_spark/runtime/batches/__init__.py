@@ -1,5 +1,5 @@
 """Micro-batches: the input of each, and the outcomes of its messages.
 
-What spout hosts say and what Spark asks comes in; offsets, chunks for the first operator and outcomes for the spouts go
-out. `rules/planning.py` decides, without I/O or a clock. Begin with `coordinator.py`, which does what the rules say.
+Messages of spout hosts and requests of Spark come in; offsets, chunks for the first operator and outcomes for the
+spouts go out. `rules/planning.py` decides, without I/O or a clock. Begin with `coordinator.py`, which applies it.
 """

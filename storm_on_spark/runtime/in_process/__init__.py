@@ -1,7 +1,8 @@
-"""A topology in one process, without Spark: for debuggers, for tests of what a topology does, and for measurements.
+"""A topology in one process, without Spark: for debuggers, tests of topologies, and measurements.
 
-A compiled graph comes in, and counters go out; all but Spark and its processes is real. Begin with `micro_batch.py`,
-which executes the operators of a plan as Spark would; `host.py` has the spouts, and `topology.py` runs both to the end.
+A compiled graph comes in, and counters go out; everything except Spark and its processes is real. Begin with
+`micro_batch.py`, which executes the operators of a plan as Spark would; `host.py` has the spouts, and `topology.py`
+runs both to the end.
 """
 
 from __future__ import annotations

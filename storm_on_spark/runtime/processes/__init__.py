@@ -1,5 +1,5 @@
-"""Processes of the operating system: parents, groups, what they print, and servers for development and tests.
+"""Processes of the operating system: parents, groups, their output, and servers for development and tests.
 
-Ids of processes, signals, sockets and files come in, and what was seen of them goes out; tuples never pass here. Each
-file is one thing that others need by itself. Begin with the file that is named after it.
+Process ids, signals, sockets and files come in, and observations of them go out; tuples never pass here. Each file is
+an independent tool for other rooms. Begin with the file named after what you need.
 """

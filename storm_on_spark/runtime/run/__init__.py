@@ -1,5 +1,5 @@
-"""A run's specification, which every process gets: the plan as tables, and the code of the components.
+"""The specification of a run, which every process gets: the plan as tables, and the code of the components.
 
-A placed plan and the code come in, once; tables, settings and instances for every task go out. Nothing changes while
-the run lasts. Begin with `spec.py`; `wiring.py` has the tables.
+A placed plan and the code come in once; tables, settings and instances for every task go out. Nothing changes during
+the run. Begin with `spec.py`; `wiring.py` has the tables.
 """

@@ -1,15 +1,15 @@
 """Storage of a topology's own files: one small interface of immutable objects, and its implementations.
 
-Names and bytes come in, and objects that are written once, whole or not at all, go out. Nothing here knows what is in
-them. Begin with `interface.py`.
+Names and bytes come in; objects go out that are written once, and either fully or not at all. Their contents are opaque
+here. Begin with `interface.py`.
 
-interface   what every store offers, and the law of names by which writers stay out of each other's way
+interface   the operations of every store, and the rule of names that keeps writers apart
 within      a folder of a store, as a store
 local       a mounted POSIX file system
-arrow       what `pyarrow.fs` reaches: S3, GCS, Azure
-s3          S3, set up as Hadoop's `s3a` is
+arrow       stores that `pyarrow.fs` reaches: S3, GCS, Azure
+s3          S3, configured like Hadoop's `s3a`
 hdfs        HDFS
-place       where a store is: a value that can be sent to other processes, and opened there
+place       the address of a store: a value that can be sent to other processes and opened there
 """
 
 from __future__ import annotations

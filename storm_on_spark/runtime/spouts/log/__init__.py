@@ -1,18 +1,18 @@
-"""The spout log: what a spout task emitted, in the order in which micro-batches read it.
+"""The spout log: the emitted tuples of a spout task, in the order in which micro-batches read them.
 
-A micro-batch must be repeatable, so what a spout emits is written here before Spark hears of it, and a batch is a
-range of positions. The log of a task is a folder of segments; each has a writer, and only that writer writes it.
+A micro-batch must be repeatable. Therefore emitted tuples are written here before Spark learns of them, and a batch is
+a range of positions. The log of a task is a folder of segments; each has one writer.
 
     record.py    the format of a record: pure
-    lineage.py   which segments count, by their names alone: pure
+    lineage.py   which segments count, judged by their names alone: pure
     writer.py    one task's log, open for writing
     stored.py    the same in a store, which can't append
     reader.py    reading a range of it
-    ahead.py     reading segments of a store before they are asked for
+    ahead.py     reading segments of a store in advance
 
-Nothing keeps two processes from writing at the same time: one that froze wakes up after it was replaced. So nothing
-depends on that. What a writer appends goes to files of its own, a micro-batch's offset names the writer that it was
-planned from, and a reader follows that writer's files and those of its ancestors, each up to its continuation.
+Two processes may write at the same time: a frozen one may wake up after it was replaced. The log is safe even then.
+Each writer appends to its own files, a micro-batch's offset names the writer that it was planned from, and a reader
+follows that writer's files and those of its ancestors, each up to its continuation.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Spout hosts on other machines than the driver's.
+"""Spout hosts on machines other than the driver's.
 
     line.py      an authenticated connection: pure protocol over a socket
-    listener.py  the driver's ear: who calls, and for which host
+    listener.py  accepts connections in the driver, and finds the host that each belongs to
     host.py      a remote spout host as the coordinator sees it
-    process.py   the host's own process: it calls the driver
-    serving.py   what it does from there on
-    keeper.py    what runs in a Spark task and keeps that process running
+    process.py   the host's own process, which connects to the driver
+    serving.py   the work of that process once it is connected
+    keeper.py    runs in a Spark task and keeps that process running
 
 A host's process connects to the driver, proves that it knows the secret of the run, and says which host it is. From
-there on it is a spout host as any other. When the connection ends, for whatever reason, the process ends too; the
-keeper starts another, which goes on from the log with an epoch of its own. So a break of the network, a host that
-froze and the loss of a machine are one case, and what an earlier process still writes is never read.
+then on it is a spout host like any other. When the connection ends for any reason, the process ends too; the keeper
+starts another, which continues from the log with its own epoch. A network failure, a frozen host and the loss of a
+machine are therefore the same case, and nothing that an earlier process still writes is ever read.
 """
