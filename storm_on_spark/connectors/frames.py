@@ -130,7 +130,7 @@ class MemoryBolt(TableBolt):
 
     def open_sink(self, context: SinkContext) -> None:
         """Makes the view, without rows."""
-        # A micro-batch has a session of its own, whose views nobody else sees.
+        # A micro-batch has its own session, whose views nobody else sees.
         self._show(context.writer, context.spark, self.columns.table([]))
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:

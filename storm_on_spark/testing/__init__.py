@@ -1,4 +1,4 @@
-"""The test kit: one bolt in milliseconds, a whole topology on real Spark, and what happens when things die.
+"""The test kit: one bolt in milliseconds, a whole topology on real Spark, and the effects of failures.
 
 One component, without Spark:
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    """One local session, with two cores and temporary files in a folder of its own."""
+    """One local session, with two cores and its own folder for temporary files."""
     from storm_on_spark.spark.session import local_session, stop_session
 
     # Not in one of pytest's folders, whose path has a user's name and more: real time has a socket there.
@@ -51,7 +51,7 @@ def nothing_left_behind(spark_session: SparkSession, tmp_path_factory: pytest.Te
 
 @pytest.fixture
 def local_cluster(spark_session: SparkSession, nothing_left_behind: None) -> Iterator[LocalCluster]:
-    """A cluster on the session of the test run; it ends what the test leaves running."""
+    """A cluster on the session of the test run; it ends topologies that the test leaves running."""
     from storm_on_spark.spark.local_cluster import LocalCluster
 
     with LocalCluster(spark_session) as cluster:

@@ -1,4 +1,4 @@
-"""What the test kit writes down."""
+"""Records of the test kit."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Emission(NamedTuple):
     anchors: tuple[Tuple, ...] = ()
     """The input tuples that it is anchored to; empty for spouts and unanchored tuples."""
     message_id: Any = None
-    """Of a spout's tuple; None for an unreliable one."""
+    """The message id of a spout's tuple; None for an unreliable one."""
     task: int | None = None
-    """The receiver, where the component chose it by `emit_direct`."""
+    """The receiver, if the component chose it with `emit_direct`."""
 
 
 class BatchEmission(NamedTuple):

@@ -34,7 +34,7 @@ _GENERATED: Final = "delta.generationExpression"
 
 
 class DeltaBoltError(StormError, RuntimeError):
-    """A micro-batch was not written, for other writers changed the table all the time; the message says what to do."""
+    """A micro-batch was not written, because other writers kept changing the table; the message says what to do."""
 
 
 class DeltaBolt(TableBolt):
@@ -51,7 +51,7 @@ class DeltaBolt(TableBolt):
 
     A table that is missing is made. One that is there may have more columns, which stay empty; those of the bolt must
     have the same types. A transaction that meets another writer's is tried again for a minute. What can't be written,
-    say because the table has lost a column, ends the topology; started again from its checkpoint it goes on with the
+    say because the table has lost a column, ends the topology; started again from its checkpoint it continues with the
     same micro-batch. The driver writes by the package `deltalake` (extra `delta`), without a jar.
 
     A row that the table refuses, by a constraint or for a missing value, ends the topology too, with that row. With
@@ -153,7 +153,7 @@ class DeltaBolt(TableBolt):
                     raise DeltaBoltError(
                         f"the Delta table {self.location} was changed by other writers while {len(rows)} rows of "
                         f"micro-batch {context.micro_batch} were written, {attempts} times in {took:.0f} s: let them "
-                        "write less often, or into another table, and start the topology again: it goes on with this "
+                        "write less often, or into another table, and start the topology again: it continues with this "
                         f"micro-batch. Delta says: {error}"
                     ) from error
                 _log.info("%s was changed meanwhile, and is written again: %s", self.location, error)

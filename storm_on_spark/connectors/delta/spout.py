@@ -47,8 +47,8 @@ _CHECK: Final = "spark.databricks.delta.requiredSparkConfsCheck.enabled"
 """Delta asks for its extension of SQL, which a session gets only when it starts. Its source works without."""
 
 _CHANGED: Final = (
-    "the table has other columns: start the topology again, and it goes on with them. If it ends so again, a column "
-    "has another type or is gone: give it a new checkpoint, and starting_version where it is to go on"
+    "the table has other columns: start the topology again, and it continues with them. If it ends so again, a column "
+    "has another type or is gone: give it a new checkpoint, and the starting_version to continue from"
 )
 _NOT_APPENDED: Final = (
     "rows were deleted or updated: read changes with change_feed=True, or pass them over with "

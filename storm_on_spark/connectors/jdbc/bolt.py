@@ -31,7 +31,7 @@ class JdbcBolt(TableBolt):
     transaction and its micro-batch are committed.
 
     A row that the database refuses, say by a constraint, ends the topology with that row, and nothing of its
-    micro-batch is written; started again from its checkpoint, it goes on there. With `dead_letters`, the refused rows
+    micro-batch is written; started again from its checkpoint, it continues there. With `dead_letters`, the refused rows
     are put into files, reported among the bolt's errors and acked, and the others are written. The database then needs
     savepoints. Constraints that it checks at the commit alone still end the topology, as anything else does.
 

@@ -1,6 +1,6 @@
-"""The clients of one spout task: what talks to Kafka, and never makes the spout wait.
+"""The clients of one spout task: they talk to Kafka, and never make the spout wait.
 
-Reading polls without waiting: kafka-python fetches on a thread of its own. All that waits for an answer (connecting,
+Reading polls without waiting: kafka-python fetches on its own thread. All that waits for an answer (connecting,
 looking partitions up, committing) happens on a thread of the task, the keeper, which tries again as long as no broker
 answers. The spout gives it orders and looks for what it has found.
 """
@@ -38,11 +38,11 @@ _TRY_SECS: Final = 2.0
 
 
 class Commit(NamedTuple):
-    """What is committed of a partition."""
+    """The committed offset of a partition."""
 
     offset: int
     topic_id: str | None
-    """Of the topic whose offset it is; None where that is not known."""
+    """The id of the offset's topic; None if unknown."""
 
 
 class Clients:
@@ -81,7 +81,7 @@ class Clients:
         self.reader: Any = None
         #: Reads records again, once `want_replayer` was called and there is a connection.
         self.replayer: Any = None
-        #: Why the spout can't go on.
+        #: Why the spout can't continue.
         self.failure: KafkaSpoutError | None = None
         #: Why no broker answers; None while one does.
         self.trouble: str | None = None
@@ -91,13 +91,13 @@ class Clients:
     # --- for the spout's thread ---------------------------------------------------------------
 
     def look_up(self, order: LookUp) -> None:
-        """Orders a look-up; what it finds is taken by `found`."""
+        """Requests a look-up; `found` returns its results."""
         with self._condition:
             self._look_up, self._wants_reader = order, True
             self._condition.notify()
 
     def found(self) -> Found | None:
-        """Takes what a look-up has found; None if there is nothing new."""
+        """Returns the results of a look-up; None if there is nothing new."""
         with self._condition:
             found, self._found = self._found, None
         return found
@@ -267,7 +267,7 @@ def committed_offsets(config: KafkaSpoutConfig, *, missing_ok: bool = False) -> 
 
 
 def group_position(config: KafkaSpoutConfig) -> str:
-    """Returns in words how far the group has come, if a first start goes on from there; empty if it does not.
+    """Returns in words how far the group has come, if a first start continues from there; otherwise empty.
 
     Raises:
         KafkaSpoutError: Kafka doesn't answer.
@@ -388,7 +388,7 @@ def is_final(error: Exception) -> bool:
 
 
 def without_offset(error: Exception) -> list[Any]:
-    """Returns the partitions of which an error says that the offset to read is not in Kafka (any more)."""
+    """Returns the partitions for which an error says that the offset to read is not (or no longer) in Kafka."""
     from kafka import errors
 
     if isinstance(error, errors.OffsetOutOfRangeError):

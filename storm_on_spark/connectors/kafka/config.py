@@ -18,7 +18,7 @@ from storm_on_spark.connectors.sources.retry import RetryBackoff
 DEAD_LETTER_FIELDS: Final = Fields(
     "topic", "partition", "offset", "key", "value", "timestamp", "headers", "reason", "failures"
 )
-"""Of the dead-letter stream; key and value are bytes, as Kafka has them."""
+"""The fields of the dead-letter stream; key and value are bytes, as in Kafka."""
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/,@\[\]]+):(\d{1,5})")
@@ -42,7 +42,7 @@ _RESETS: Final = ("none", "earliest", "latest")
 
 
 class FirstPollOffsetStrategy(Enum):
-    """Where a partition is read from when the topology's checkpoint does not know it."""
+    """The position from which a partition is read if the topology's checkpoint does not know it."""
 
     EARLIEST = "earliest"
     """At its first record."""
@@ -57,7 +57,7 @@ class FirstPollOffsetStrategy(Enum):
 
 
 class ProcessingGuarantee(Enum):
-    """What becomes of a record when something fails."""
+    """The treatment of records when something fails."""
 
     AT_LEAST_ONCE = "at_least_once"
     """Its tuple is tracked and, if it fails, emitted again. Offsets are committed up to the first one not acked."""
@@ -69,7 +69,7 @@ class ProcessingGuarantee(Enum):
 
 @dataclass(frozen=True)
 class KafkaSpoutConfig:
-    """What a Kafka spout reads and how; made by `KafkaSpoutConfig.builder`.
+    """The configuration of a Kafka spout; made by `KafkaSpoutConfig.builder`.
 
     Example:
         >>> config = KafkaSpoutConfig.builder("127.0.0.1:9092", "lines").set_group_id("count").build()
@@ -168,7 +168,7 @@ class KafkaSpoutConfigBuilder(StormNames):
         return self._set("group_id", group_id)
 
     def set_first_poll_offset_strategy(self, strategy: FirstPollOffsetStrategy) -> KafkaSpoutConfigBuilder:
-        """Sets where a partition is read from that the topology's checkpoint does not know."""
+        """Sets the position from which a partition is read if the topology's checkpoint does not know it."""
         return self._set_one("first_poll_offset_strategy", strategy, FirstPollOffsetStrategy)
 
     def set_start_timestamp(self, timestamp_ms: int) -> KafkaSpoutConfigBuilder:
@@ -176,19 +176,19 @@ class KafkaSpoutConfigBuilder(StormNames):
         return self._set_number("start_timestamp_ms", timestamp_ms, 0)
 
     def set_processing_guarantee(self, guarantee: ProcessingGuarantee) -> KafkaSpoutConfigBuilder:
-        """Sets what becomes of records when something fails."""
+        """Sets the treatment of records when something fails."""
         return self._set_one("processing_guarantee", guarantee, ProcessingGuarantee)
 
     def set_record_translator(self, translator: RecordTranslator) -> KafkaSpoutConfigBuilder:
-        """Sets what makes tuples of records."""
+        """Sets the translator that makes tuples from records."""
         return self._set_one("translator", translator, RecordTranslator)
 
     def set_key_deserializer(self, function: Callable[[bytes], Any]) -> KafkaSpoutConfigBuilder:
-        """Sets what makes values of keys: by default UTF-8 text, and bytes where it is none."""
+        """Sets the deserializer of keys: by default keys become UTF-8 text, or bytes if they are not UTF-8."""
         return self._set_function("key_deserializer", function)
 
     def set_value_deserializer(self, function: Callable[[bytes], Any]) -> KafkaSpoutConfigBuilder:
-        """Sets what makes values of values: by default UTF-8 text, and bytes where it is none."""
+        """Sets the deserializer of values: by default values become UTF-8 text, or bytes if they are not UTF-8."""
         return self._set_function("value_deserializer", function)
 
     def set_retry(self, retry: RetryBackoff) -> KafkaSpoutConfigBuilder:
@@ -223,7 +223,7 @@ class KafkaSpoutConfigBuilder(StormNames):
         """Sets one of kafka-python's settings of a consumer, such as `security_protocol`; dots stand for underscores.
 
         `auto.offset.reset` says what happens when the offset to read is not in Kafka any more, or when the topic was
-        deleted and made again: "none" ends the topology with an error, "earliest" and "latest" go on there.
+        deleted and made again: "none" ends the topology with an error, "earliest" and "latest" continue there.
         """
         key = name.replace(".", "_")
         if key == "group_id":

@@ -2,7 +2,7 @@
 
 ```
 StormError
-├── KafkaSpoutError     the spout can't go on: an offset that is gone, a record that can't be translated, no permission
+├── KafkaSpoutError     the spout can't continue: an offset is gone, a record can't be translated, no permission
 └── KafkaBoltError      records were not written; their tuples failed
 ```
 """
@@ -13,7 +13,7 @@ from storm_on_spark.api.errors import StormError
 
 
 class KafkaSpoutError(StormError, RuntimeError):
-    """The spout can't go on without a decision of its user's; the message says where it stands and what can be done."""
+    """The spout can't continue without a decision of its user; the message says where it is and what can be done."""
 
 
 class KafkaBoltError(StormError, RuntimeError):

@@ -1,4 +1,4 @@
-"""How far a Kafka spout is behind: what its group has committed, against the ends of the partitions."""
+"""How far a Kafka spout is behind: the committed offsets of its group, compared with the ends of the partitions."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Lag:
     """Of one partition."""
 
     committed: int | None
-    """The offset that the group goes on with; None where it has committed nothing."""
+    """The offset that the group continues with; None if it has committed nothing."""
     end: int
     """The offset of the next record that is written."""
     behind: int
-    """How many offsets are between them; from the first record that is there, where nothing was committed."""
+    """The number of offsets between them; counted from the first existing record if nothing was committed."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a spout reads, and in the name of which group."""
+    """The topics that a spout reads, and its consumer group."""
 
     servers: tuple[str, ...]
     topics: tuple[str, ...]

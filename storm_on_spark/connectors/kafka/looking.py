@@ -1,4 +1,4 @@
-"""Looking partitions up: which there are, where to begin, and what became of those that are read.
+"""Look-ups of partitions: which exist, where to begin, and the state of those being read.
 
 A topic that was deleted and made again has its old name and a new id (Kafka's KIP-516). The id stands in the spout's
 state beside the offsets, and in what is committed to the group.
@@ -46,7 +46,7 @@ class There:
 
 
 class Elsewhere(NamedTuple):
-    """Where a partition goes on."""
+    """The position from which a partition continues."""
 
     offset: int
     """As `auto.offset.reset` says."""
@@ -55,13 +55,13 @@ class Elsewhere(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """What a look-up has found."""
+    """The results of a look-up."""
 
     there: There
     starts: Mapping[Partition, int]
     """Partitions of this task that were not known, and where to begin."""
     elsewhere: Mapping[Partition, Elsewhere]
-    """Known partitions that can't go on where they are."""
+    """Known partitions that can't continue where they are."""
     removed: frozenset[Partition]
     """Known partitions that a topic does not have since it was made again."""
 
@@ -89,7 +89,7 @@ class LookUps:
             order: what to look for.
 
         Raises:
-            KafkaSpoutError: a partition can't go on where it is, and it was not said where else.
+            KafkaSpoutError: a partition can't continue where it is, and no other position is configured.
         """
         from kafka.structs import TopicPartition
 
@@ -144,7 +144,7 @@ class LookUps:
         return {each: Elsewhere(offset, f"{reasons[each]}; going on at the {reset}") for each, offset in found.items()}
 
     def _resets(self, client: Any, partitions: list[Any]) -> dict[Partition, int]:
-        """Returns where `auto.offset.reset` has partitions go on."""
+        """Returns the positions from which partitions continue according to `auto.offset.reset`."""
         if not partitions:
             return {}
         at_end = self._config.auto_offset_reset == "latest"
@@ -153,7 +153,7 @@ class LookUps:
     def _starts(
         self, client: Any, partitions: list[Any], first: bool, topic_ids: Mapping[str, str]
     ) -> dict[Partition, int]:
-        """Returns where partitions begin that nobody has read."""
+        """Returns the positions from which partitions begin that nobody has read."""
         if not partitions:
             return {}
         strategy = self._config.first_poll_offset_strategy

@@ -1,7 +1,7 @@
-"""Which offsets a spout task has emitted, and what became of them: a pure state machine.
+"""The offsets that a spout task has emitted, and their outcomes: a pure state machine.
 
 This is all the state that a Kafka spout has. It is saved with every cut of the spout's log, so a restart from the
-checkpoint goes on exactly here. Its size grows with what has failed and with gaps between acked offsets, and not with
+checkpoint continues exactly here. Its size grows with what has failed and with gaps between acked offsets, and not with
 what is acked in order or still pending.
 """
 
@@ -179,7 +179,7 @@ class Offsets:
         return True
 
     def committable(self) -> dict[Partition, int]:
-        """Returns what may be committed to Kafka: the offset to go on with, by partition."""
+        """Returns the offsets that may be committed to Kafka, by partition: the offset to continue with."""
         return {partition: offsets.low for partition, offsets in self.partitions.items()}
 
     def due(self, now_ms: int) -> dict[Partition, list[int]]:

@@ -1,4 +1,4 @@
-"""What a Kafka spout's configuration is for Spark's source of Kafka: pure functions."""
+"""Translates a Kafka spout's configuration for Spark's Kafka source: pure functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OURS: Final[Mapping[str, str]] = {
     "maxoffsetspertrigger": "it is max_offsets_per_batch",
     "includeheaders": "records always have them",
     "kafka.bootstrap.servers": "they are the first argument of builder()",
-    "kafka.group.id": "Spark reads with a group of its own; offsets are committed to that of set_group_id",
+    "kafka.group.id": "Spark reads with its own group; offsets are committed to that of set_group_id",
 }
 _BY_DEFAULT: Final[Mapping[str, tuple[int, str]]] = {
     "max_uncommitted_offsets": (

@@ -44,14 +44,14 @@ log.cleaner.dedupe.buffer.size=2097152
 
 
 class KafkaServer(Server):
-    """One Kafka broker, in a process of its own.
+    """One Kafka broker, in a separate process.
 
     Args:
         data_dir: where its data is kept; None for a temporary folder that `close` removes.
         port: for clients; 0 for a free one. It stays the same over stops and starts.
         properties: more lines of its configuration file, which win over those written here.
         listeners: more doors, on free ports: their names, and the security protocol of each, such as SASL_SSL.
-        controller: whose cluster it joins; None for a cluster of its own.
+        controller: the controller whose cluster it joins; None for a new cluster.
         node: its number in the cluster, which is 1 for the controller.
 
     Example:

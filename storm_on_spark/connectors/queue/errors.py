@@ -2,7 +2,7 @@
 
 ```
 StormError
-└── QueueSpoutError     the spout can't go on: a login that is refused, no such queue, no tuple
+└── QueueSpoutError     the spout can't continue: a login that is refused, no such queue, no tuple
 ```
 """
 
@@ -12,4 +12,4 @@ from storm_on_spark.api.errors import StormError
 
 
 class QueueSpoutError(StormError, RuntimeError):
-    """The spout can't go on, or waits for its server; the message says why."""
+    """The spout can't continue, or waits for its server; the message says why."""

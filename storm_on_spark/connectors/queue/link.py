@@ -117,7 +117,7 @@ class Link:
         self._pika = need_pika()
         #: What the server has handed over and the spout has not taken.
         self.messages: deque[tuple[MessageId, QueueMessage]] = deque()
-        #: Why the spout can't go on.
+        #: Why the spout can't continue.
         self.failure: QueueSpoutError | None = None
         #: Why there is no connection; None while there is one.
         self.trouble: str | None = None

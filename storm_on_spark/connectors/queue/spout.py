@@ -20,7 +20,7 @@ _MOST_NAME: Final = 255
 
 
 class _NoState:
-    """What the runtime saves of the spout: the queue knows what is pending."""
+    """The spout's state that the runtime saves; the queue itself knows the pending messages."""
 
 
 def body_as_text(message: QueueMessage) -> list[str]:
@@ -80,7 +80,7 @@ class QueueSpout(BaseRichSpout):
         declarer.declare(self.fields)
 
     def committed_outside(self) -> str:
-        """Returns nothing: what was acked is gone from the queue, and nobody knows how much that was."""
+        """Returns nothing: acked messages are gone from the queue, and their number is unknown."""
         return ""
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
@@ -125,7 +125,7 @@ class QueueSpout(BaseRichSpout):
             self._link.settle(message_id, False)
 
     def close(self) -> None:
-        """Ends the connection: what is pending is back in the queue."""
+        """Ends the connection; pending messages return to the queue."""
         if self._link is not None:
             self._link.close()
             self._link = None

@@ -1,4 +1,4 @@
-"""What bolts that write to other systems have in common: tables of tuples, refused rows, marks of what was planned."""
+"""Shared code of bolts that write to other systems: tables of tuples, refused rows, marks of plans."""
 
 from __future__ import annotations
 

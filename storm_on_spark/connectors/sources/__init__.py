@@ -1,4 +1,4 @@
-"""Spouts on Spark's own sources: what they have in common, when they retry, and the source `rate`."""
+"""Spouts on Spark's own sources: their shared code, their retries, and the source `rate`."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Bench:
 
     @property
     def kind(self) -> ComponentKind:
-        """What the component is."""
+        """The component's kind."""
         return self._plan.components[self.name].kind
 
     @property
@@ -99,7 +99,7 @@ class Bench:
         return context
 
     def output(self, context: TopologyContext) -> TaskOutput:
-        """Returns an output that refuses what the runtime would refuse."""
+        """Returns an output with the checks of the runtime."""
         return _LenientOutput(self._wiring, context) if self._lenient else TaskOutput(self._wiring, context)
 
     def spec(self) -> RunSpec:
@@ -163,7 +163,7 @@ class _LenientOutput(TaskOutput):
 
 
 class _Sender(BaseRichSpout):
-    """Stands in for what a bolt under test receives from."""
+    """Stands in for the source of a bolt under test."""
 
     def __init__(self, streams: Mapping[str, Fields]) -> None:
         self._streams = dict(streams)
@@ -178,7 +178,7 @@ class _Sender(BaseRichSpout):
 
 
 class _Receiver(BaseBasicBolt):
-    """Stands in for what receives from the component under test; in a cycle it sends to it as well."""
+    """Stands in for the receivers of the component under test; in a cycle it also sends to it."""
 
     def __init__(self, streams: Mapping[str, Fields]) -> None:
         self._streams = dict(streams)

@@ -135,7 +135,7 @@ class BoltTester(Tester[Bolt]):
         self.execute(make_tick_tuple(float(rate)))
 
     def restart(self) -> None:
-        """Does to the bolt what a crash between two micro-batches does.
+        """Affects the bolt like a crash between two micro-batches.
 
         A fresh copy is prepared, and gets the attributes of the old one that can be pickled, unless the
         compiler takes the bolt for stateless.

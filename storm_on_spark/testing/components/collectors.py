@@ -1,4 +1,4 @@
-"""Collector doubles: the runtime's own collectors, which also write down what they are told.
+"""Collector doubles: the runtime's own collectors, which also record every call.
 
 So an emit that the runtime would refuse is refused here, with the same error. A double that knows no
 component takes every stream and any number of values.
@@ -345,7 +345,7 @@ class RecordingBatchSpoutCollector(BatchSpoutOutputCollector):
 
 
 class _AnyOutput:
-    """Takes every emit: what stands behind a double that knows no component."""
+    """Accepts every emit; used by a double that knows no component."""
 
     component = "component"
     task = 1

@@ -103,7 +103,7 @@ class SpoutTester(Tester[Spout]):
         return self._instance
 
     def next_tuple(self, calls: int = 1) -> list[Emission]:
-        """Calls `next_tuple` that often; returns what was emitted.
+        """Calls `next_tuple` that many times; returns the emitted tuples.
 
         Raises:
             StormError: it is a `BatchSpout`.
@@ -117,7 +117,7 @@ class SpoutTester(Tester[Spout]):
         return collector.emitted[before:]
 
     def next_batch(self, calls: int = 1) -> list[BatchSpoutEmission]:
-        """Calls `next_batch` of a `BatchSpout` that often; returns what was emitted.
+        """Calls `next_batch` of a `BatchSpout` that many times; returns the emitted tuples.
 
         Raises:
             StormError: it is no `BatchSpout`.
@@ -172,7 +172,7 @@ class SpoutTester(Tester[Spout]):
         self._instance.activate()
 
     def restart(self) -> None:
-        """Does to the spout what a crash does.
+        """Affects the spout like a crash.
 
         A fresh copy is opened and gets the attributes of the old one that can be pickled.
 
@@ -295,7 +295,7 @@ def run_spout(
 
 
 def _key(message_id: Any) -> Any:
-    """Returns what a message id is looked up by: it may be a list or a dict."""
+    """Returns the look-up key of a message id, which may be a list or a dict."""
     try:
         hash(message_id)
     except TypeError:

@@ -1,4 +1,4 @@
-"""What the testers of bolts and spouts have in common."""
+"""The common base of the testers of bolts and spouts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Tester(ABC, Generic[B]):
 
     @property
     def context(self) -> TopologyContext:
-        """What `open` or `prepare` was given; another one after `restart`."""
+        """The context given to `open` or `prepare`; a different one after `restart`."""
         return self._context
 
     @abstractmethod

@@ -1,1 +1,1 @@
-"""Faults, injected and noticed: processes that are killed, connections that break, and what is left behind."""
+"""Faults, injected and detected: killed processes, broken connections, and leftovers."""

@@ -55,7 +55,7 @@ class TcpProxy(Closing):
         self._listener = socket.create_server((_HOST, 0))
         self._listener.setblocking(False)
         self.address = f"{_HOST}:{self._listener.getsockname()[1]}"
-        """Where clients connect to."""
+        """The address for clients."""
         self._cut = False
         self._delay = 0.0
         self._pipes: list[_Pipe] = []
@@ -71,7 +71,7 @@ class TcpProxy(Closing):
         self._poke()
 
     def mend(self) -> None:
-        """Carries everything again, what waits first."""
+        """Forwards everything again, beginning with data that waits."""
         self._cut = False
         self._poke()
 

@@ -1,4 +1,4 @@
-"""What a topology must not leave behind: threads, processes, queries, temporary files."""
+"""Detects leftovers of a topology: threads, processes, queries, temporary files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPARK_MODULES = ("pyspark.daemon", "storm_on_spark.spark.worker_daemon")
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What there is beside the session itself."""
+    """Everything that exists besides the session itself."""
 
     threads: frozenset[threading.Thread]
     processes: frozenset[tuple[int, str]]
@@ -33,7 +33,7 @@ class Leftovers:
 
     @classmethod
     def now(cls, spark: SparkSession | None = None) -> Leftovers:
-        """Returns what there is at this moment."""
+        """Returns everything that exists now."""
         queries = [] if spark is None else spark.streams.active
         return cls(
             frozenset(thread for thread in threading.enumerate() if not _is_py4j(thread)),
@@ -47,7 +47,7 @@ class Leftovers:
         )
 
     def since(self, before: Leftovers) -> list[str]:
-        """Returns what is here but was not there, one line for each kind."""
+        """Returns what exists here but not in the other, one line per kind."""
         found = []
         for kind in ("threads", "processes", "queries", "files"):
             new = getattr(self, kind) - getattr(before, kind)
@@ -58,7 +58,7 @@ class Leftovers:
 
 @contextlib.contextmanager
 def no_leaks(spark: SparkSession | None = None, timeout: float = 30) -> Iterator[None]:
-    """Fails if what runs inside leaves a thread, a process, a running query or a temporary file behind.
+    """Fails if the code inside the block leaves a thread, a process, a running query or a temporary file behind.
 
     What a Spark session keeps for its next query does not count. Files are looked for in
     `tempfile.gettempdir()`; where other programs use that too, point it at a folder of the test run's own.

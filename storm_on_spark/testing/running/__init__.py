@@ -1,1 +1,1 @@
-"""A whole topology under test, on real Spark: spouts that emit what a test says, and what each component emitted."""
+"""A whole topology under test, on real Spark: spouts that emit a test's tuples, and records of all emitted tuples."""

@@ -1,4 +1,4 @@
-"""Capturing what happens in a running topology: a bolt for tuples, a task hook for acks and fails."""
+"""Captures the events of a running topology: a bolt for tuples, a task hook for acks and fails."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CAPTURE_COMPONENT = "~capture"
 """Id of the bolt that `with_capture` adds: the last in the alphabet, so that the others keep their tasks."""
 
 CAPTURE_DIR = "testing.capture.dir"
-"""Configuration key: where `CaptureHook` writes."""
+"""Configuration key: the directory that `CaptureHook` writes to."""
 
 _SUFFIX = ".records"
 _TUPLE, _ACK, _FAIL = "tuple", "ack", "fail"
@@ -94,7 +94,7 @@ class CaptureBolt(BaseBasicBolt):
             declarer.declare(self._pass_through)
 
     def captured(self) -> list[CapturedTuple]:
-        """Returns what all tasks have written so far, each task's tuples in the order of execution."""
+        """Returns everything that all tasks have written so far, each task's tuples in the order of execution."""
         return read_capture(self.directory).tuples
 
 
@@ -136,7 +136,7 @@ class CaptureHook(BaseTaskHook):
 
 
 class Capture:
-    """What was read from a capture directory."""
+    """The contents of a capture directory."""
 
     def __init__(self) -> None:
         self.tuples: list[CapturedTuple] = []
@@ -145,7 +145,7 @@ class Capture:
 
 
 def read_capture(directory: str | os.PathLike[str]) -> Capture:
-    """Returns what `CaptureBolt` and `CaptureHook` wrote to a directory, file by file in their order."""
+    """Returns the records of `CaptureBolt` and `CaptureHook` in a directory, in the order of files."""
     capture = Capture()
     for path in sorted(Path(directory).glob(f"*{_SUFFIX}")):
         for kind, *rest in read_records(path):
@@ -159,7 +159,7 @@ def read_capture(directory: str | os.PathLike[str]) -> Capture:
 def with_capture(
     topology: Topology, directory: str | os.PathLike[str], components: Iterable[str] | None = None
 ) -> Topology:
-    """Returns the topology with one bolt more, which captures what the components emit.
+    """Returns the topology with one more bolt, which captures everything that the components emit.
 
     The bolt subscribes to their streams by global grouping, as in Storm's `Testing.completeTopology`, and
     acks all that it gets, so trees end as they would without it. Direct streams it can't receive; see

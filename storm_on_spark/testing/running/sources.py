@@ -1,4 +1,4 @@
-"""A spout that emits what a test gives it, stops where the test says, and even dies where the test says.
+"""A spout that emits a test's items, and stops or dies at places that the test chooses.
 
 The idea of sentinels among the items, so that a recovery test reads as any other, is that of bytewax's
 `TestingSource` (`bytewax/bytewax:pysrc/bytewax/testing.py`).
@@ -67,7 +67,7 @@ class CRASH:
 
 @dataclass(frozen=True)
 class EOF:
-    """Among the items of a `ListSpout`: the spout is exhausted here, and goes on behind after a restart."""
+    """An item of a `ListSpout`: the spout is exhausted here, and continues after this item when it is restarted."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ _SENTINELS = (PAUSE, GATE, CRASH, EOF)
 
 
 class ListSpout(BaseRichSpout):
-    """A finite spout that emits given items in order and emits again what fails.
+    """A finite spout that emits given items in order, and emits failed ones again.
 
     With several tasks, items are dealt out in turn and every task meets every sentinel. The spout goes on
     after a restart where it was: what it remembers are plain attributes.

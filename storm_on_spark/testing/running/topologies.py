@@ -43,7 +43,7 @@ _HOOK = f"{CaptureHook.__module__}.{CaptureHook.__qualname__}"
 
 @dataclass(frozen=True)
 class Captured:
-    """What happened in a topology.
+    """The events of a topology.
 
     The acks and fails of a `BatchSpout` are not here, as no hook is told of them: `info` counts them, and the spout can
     keep book itself.
@@ -92,7 +92,7 @@ class RunningTopology:
     checkpoint: Path
 
     def captured(self) -> Captured:
-        """Returns what has happened so far."""
+        """Returns the events so far."""
         found = read_capture(self.directory)
         info = self.query.status_info()
         visible = {name: part for name, part in info.components.items() if name != CAPTURE_COMPONENT}
@@ -108,7 +108,7 @@ class RunningTopology:
         open_gate(self.directory, name)
 
     def wait_until(self, condition: Callable[[Captured], bool], timeout: float = 240) -> Captured:
-        """Waits until `condition` holds for what was captured.
+        """Waits until `condition` holds for the captured events.
 
         Raises:
             TimeoutError: it did not in time, or the topology ended before.

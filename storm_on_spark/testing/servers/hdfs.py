@@ -29,7 +29,7 @@ JARS: Final = JarSet(
 
 
 class HdfsMissingError(SetupError):
-    """There is no Java, or the jars can't be fetched: HDFS can't be started."""
+    """HDFS can't be started, because there is no Java or the jars can't be fetched."""
 
 
 class HdfsServer(Server):
@@ -56,7 +56,7 @@ class HdfsServer(Server):
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"hdfs://{HOST}:{self.port}"
 
     def _commands(self) -> Mapping[str, Sequence[str]]:

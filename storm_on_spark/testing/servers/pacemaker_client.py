@@ -64,7 +64,7 @@ class RawClient:
         return decode(self._waiting.pop(0))
 
     def ask(self, type_: MessageType, data: Data = None) -> Message:
-        """Sends a request with a number of its own, and returns the answer to it."""
+        """Sends a request with its own number, and returns the answer to it."""
         self._number = (self._number + 1) % 100
         self.send(Message(type_, data, self._number))
         answer = self.receive()

@@ -1,4 +1,4 @@
-"""An S3 server for tests, in a process of its own: moto's, which keeps objects in memory.
+"""An S3 server for tests, in a separate process: moto's, which keeps objects in memory.
 
 It needs the package `moto[server]`.
 """
@@ -48,7 +48,7 @@ class S3Server(Server):
 
     @property
     def endpoint(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"http://{HOST}:{self.port}"
 
     @property

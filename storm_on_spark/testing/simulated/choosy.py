@@ -15,7 +15,7 @@ class ChoosyDistributor(LocalFileSystemCodeDistributor):
     """Fetches topologies whose name is that of a file in `<storm.local.dir>/may-fetch`."""
 
     def prepare(self, conf: Mapping[str, Any]) -> None:
-        """Remembers where the files are."""
+        """Remembers the place of the files."""
         super().prepare(conf)
         self._allowed = Path(conf["storm.local.dir"]) / "may-fetch"
 

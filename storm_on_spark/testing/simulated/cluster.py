@@ -153,13 +153,13 @@ class SimulatedCluster(Closing):
         return found
 
     def nimbus_process(self, name: str, **conf: Any) -> DaemonProcess:
-        """Starts a Nimbus in a process of its own; see `nimbus`."""
+        """Starts a Nimbus in a separate process; see `nimbus`."""
         process = self._process("nimbus", name, [], conf)
         self._seeds.append(process)
         return process
 
     def supervisor_process(self, name: str, **conf: Any) -> DaemonProcess:
-        """Starts a supervisor in a process of its own; see `supervisor`."""
+        """Starts a supervisor in a separate process; see `supervisor`."""
         return self._process("supervisor", name, [DRIVER], conf)
 
     def _process(self, kind: str, name: str, more: list[str], conf: Mapping[str, Any]) -> DaemonProcess:

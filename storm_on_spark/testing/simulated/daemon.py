@@ -1,4 +1,4 @@
-"""A Nimbus, a supervisor or a Pacemaker in a process of its own.
+"""A Nimbus, a supervisor or a Pacemaker in a separate process.
 
     python -m storm_on_spark.testing.simulated.daemon nimbus CONF.json
     python -m storm_on_spark.testing.simulated.daemon supervisor CONF.json DRIVER_MODULE

@@ -31,7 +31,7 @@ _RATE = 100.0
 
 
 class SimulatedQuery:
-    """What a driver needs of a `TopologyQuery`.
+    """The part of a `TopologyQuery` that a driver needs.
 
     Args:
         name: the topology's.

@@ -21,7 +21,7 @@ class SimulatedHost(InProcessHost):
     ran_secs = 1000.0
 
     def send(self, message: Message) -> None:
-        """Acts on a message; without effect while there is no process."""
+        """Acts on a message; has no effect while there is no process."""
         if isinstance(message, GoLive) and self.loops:
             self.go_live(message)
         else:
@@ -39,7 +39,7 @@ class SimulatedHost(InProcessHost):
         loop.cut_if_due(self.active)
 
     def guarded(self, number: int, component: str, act: Any) -> None:
-        """Acts; what a spout raises is for the test."""
+        """Acts; exceptions of a spout reach the test."""
         act()
 
     def fail(self, message: str) -> None:

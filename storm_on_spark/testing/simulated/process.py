@@ -1,4 +1,4 @@
-"""A Nimbus, a supervisor or a Pacemaker in a process of its own, which can be killed, stopped and resumed."""
+"""A Nimbus, a supervisor or a Pacemaker in a separate process, which can be killed, stopped and resumed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAEMON: Final = "storm_on_spark.testing.simulated.daemon"
 
 
 class DaemonProcess(Closing):
-    """A daemon in a process of its own. A `with` statement ends it.
+    """A daemon in a separate process. A `with` statement ends it.
 
     Args:
         command: kind, configuration file and what else `simulated.daemon` is given.
@@ -104,7 +104,7 @@ class DaemonProcess(Closing):
         self._process.send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Has it go on."""
+        """Resumes it."""
         self._process.send(signal.SIGCONT)
         self.stopped = False
 

@@ -71,7 +71,7 @@ class SimulatedSpark:
     """
 
     host_class = SimulatedHost
-    """What spouts run in."""
+    """The hosts that spouts run in."""
     deterministic = True
     """Whether all attempts at a Spark task must give the same chunks; one that does not is an `AssertionError`."""
     live: LiveProcess | None = None
@@ -235,7 +235,7 @@ class SimulatedSpark:
             raise DriverKilled(here)
 
     def exchanged(self, batch: int, rows: list[Row]) -> list[Row]:
-        """Returns what an exchange brings: the same rows in any order."""
+        """Returns the output of an exchange: the same rows in any order."""
         self.random.shuffle(rows)
         return rows
 
@@ -286,7 +286,7 @@ class SimulatedSpark:
         info: BatchInfo,
         state_of: Callable[[int], MemoryStore],
     ) -> list[Row]:
-        """Returns what a Spark task does in a worker."""
+        """Returns the function that a Spark task executes in a worker."""
         return list(execute_operator(worker, operator, chunks, info, state_of))
 
     def _attempt(self, run: Any) -> list[Row]:

@@ -1,1 +1,1 @@
-"""Tests of stores: what every store promises, and a store whose calls fail."""
+"""Tests of stores: the guarantees of every store, and a store whose calls fail."""

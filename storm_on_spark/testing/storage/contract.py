@@ -1,4 +1,4 @@
-"""What every store promises, as tests: subclass it, and give it a fixture `storage`.
+"""The guarantees of every store, as tests: subclass it, and add a fixture `storage`.
 
 class TestMyStorage(StorageContract):
     @pytest.fixture
@@ -37,7 +37,7 @@ class StorageContract:
         assert storage.read("folder/object", 2, 0) == b""
 
     def test_an_object_that_is_not_there_is_said_to_be_missing(self, storage: Storage) -> None:
-        """Whether its folder exists or not; a folder is no object."""
+        """Holds whether its folder exists or not; a folder is not an object."""
         storage.create("folder/object", b"")
         for name in ("nothing", "folder/nothing", "nothing/nothing"):
             with pytest.raises(FileNotFoundError):
@@ -56,7 +56,7 @@ class StorageContract:
         assert storage.read("folder/latest") == b"short"
 
     def test_a_listing_has_what_was_made_and_not_deleted(self, storage: Storage) -> None:
-        """In the order of names, with sizes, without what lies deeper unless asked for."""
+        """Lists in the order of names, with sizes, and deeper objects only on request."""
         for name in ("f/b", "f/a", "f/deep/c", "g/d", "e"):
             storage.create(name, name.encode())
         storage.delete("f/b")
@@ -74,7 +74,7 @@ class StorageContract:
         assert [one.name for one in storage.list_folder("spouts/1")] == ["spouts/1/a"]
 
     def test_deleting_twice_is_no_error(self, storage: Storage) -> None:
-        """Nor deleting what never was."""
+        """Deleting an object that never existed is not an error either."""
         storage.create("f/a", b"1")
         storage.delete("f/a")
         storage.delete("f/a")

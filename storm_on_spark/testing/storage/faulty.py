@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Fault(Enum):
-    """What happens to one call."""
+    """The fate of one call."""
 
     REFUSED = "refused"
     """It fails and has no effect."""

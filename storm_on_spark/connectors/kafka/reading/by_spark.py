@@ -35,7 +35,7 @@ class KafkaSpout(SparkSourceSpout):
     """Emits the records of Kafka's topics; Spark reads them itself, by its own source.
 
     The message id of a tuple is (topic, partition, offset). How far Spark has read is in the topology's checkpoint: a
-    restart goes on exactly there. What is committed to the consumer group follows behind it, up to the first record
+    restart continues exactly there. What is committed to the consumer group follows behind it, up to the first record
     that is not done, for tools that show the lag and for the first start without the checkpoint.
 
     A topic that was deleted and made again ends the topology: Spark's source knows topics by name, and would go on at
@@ -83,7 +83,7 @@ class KafkaSpout(SparkSourceSpout):
         self.tracked = config.processing_guarantee is ProcessingGuarantee.AT_LEAST_ONCE
 
     def committed_outside(self) -> str:
-        """Returns how far the consumer group has come, if a first start goes on from there.
+        """Returns how far the consumer group has come, if a first start continues from there.
 
         Raises:
             KafkaSpoutError: Kafka doesn't answer.
@@ -122,7 +122,7 @@ class KafkaSpout(SparkSourceSpout):
 
     @property
     def kafka_config(self) -> KafkaSpoutConfig:
-        """What it reads and how."""
+        """Its configuration."""
         return self._config
 
     def get_component_configuration(self) -> Mapping[str, Any]:
@@ -152,7 +152,7 @@ class KafkaSpout(SparkSourceSpout):
         return pa.RecordBatch.from_arrays(columns, names=list(_RAW))
 
     def tuple_of(self, row: Mapping[str, Any]) -> Sequence[Any] | None:
-        """Returns what the translator makes of a record."""
+        """Returns the translator's result for a record."""
         config = self._config
         record = KafkaRecord.read(
             (row["topic"], row["partition"], row["offset"]),
@@ -229,11 +229,11 @@ class KafkaSpout(SparkSourceSpout):
                 )
 
     def deactivate(self) -> None:
-        """Has committed what may be committed."""
+        """Requests a commit of all offsets that may be committed."""
         self._commit()
 
     def close(self) -> None:
-        """Commits what may be committed, and ends the client."""
+        """Commits all offsets that may be committed, and ends the client."""
         self._commit()
         if self._clients is not None:
             self._clients.close()

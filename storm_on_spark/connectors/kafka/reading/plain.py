@@ -44,12 +44,12 @@ class PlainKafkaSpout(BaseRichSpout):
     The message id of a tuple is (topic, partition, offset). Where the topic was made again, the number of its turn
     comes last, so that tuples of the old topic are not taken for those of the new one. Partitions belong to tasks by
     their number. The offsets that are not done are the spout's state, saved with the topology's checkpoint: a restart
-    goes on exactly there. What is committed to the consumer group follows behind it, for tools that show the lag and
+    continues exactly there. What is committed to the consumer group follows behind it, for tools that show the lag and
     for the first start without the checkpoint.
 
     Keys and values are deserialized when the translator looks at them.
 
-    A tuple that fails is emitted again by itself: its record is read again, and its neighbours go on meanwhile.
+    A tuple that fails is emitted again by itself: its record is read again, while its neighbours continue.
 
     Args:
         config: what to read and how.
@@ -79,11 +79,11 @@ class PlainKafkaSpout(BaseRichSpout):
 
     @property
     def kafka_config(self) -> KafkaSpoutConfig:
-        """What it reads and how."""
+        """Its configuration."""
         return self._config
 
     def committed_outside(self) -> str:
-        """Returns how far the consumer group has come, if a first start goes on from there.
+        """Returns how far the consumer group has come, if a first start continues from there.
 
         Raises:
             KafkaSpoutError: Kafka doesn't answer.
@@ -174,11 +174,11 @@ class PlainKafkaSpout(BaseRichSpout):
         return (topic, number, offset, turn) if turn else (topic, number, offset)
 
     def deactivate(self) -> None:
-        """Has commited what may be committed."""
+        """Requests a commit of all offsets that may be committed."""
         self._commit()
 
     def close(self) -> None:
-        """Commits what may be committed, and ends the clients."""
+        """Commits all offsets that may be committed, and ends the clients."""
         if self._clients is not None:
             self._commit()
             self._clients.close()
@@ -236,7 +236,7 @@ class PlainKafkaSpout(BaseRichSpout):
             reader.seek(TopicPartition(*partition), start)
 
     def _assign(self, reader: Any) -> None:
-        """Has the reader read all partitions of the task: new ones from where each stands."""
+        """Makes the reader read all partitions of the task, new ones from their positions."""
         from kafka.structs import TopicPartition
 
         partitions, before = self.offsets.partitions, self._waiting
@@ -297,7 +297,7 @@ class PlainKafkaSpout(BaseRichSpout):
             clients.commit(ends, self.offsets.topic_ids)
 
     def _note_gone(self, lost: Iterable[Any]) -> None:
-        """Has Kafka asked where partitions go on."""
+        """Requests a look-up of the positions from which partitions continue."""
         for where in lost:
             partition = where.topic, where.partition
             if partition in self.offsets.partitions and partition not in self._gone:

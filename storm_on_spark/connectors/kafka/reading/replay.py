@@ -35,7 +35,7 @@ class Replay:
         self._heard_ms = 0
 
     def step(self, now_ms: int) -> Iterator[tuple[Partition, int, Any]]:
-        """Goes on reading; yields each offset that was read, with its record: None if it is no longer in Kafka."""
+        """Continues reading; yields each offset that was read, with its record, or None if it is no longer in Kafka."""
         if not self._due:
             due = self._offsets.due(now_ms)
             if not due:

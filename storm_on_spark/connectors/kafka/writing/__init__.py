@@ -1,3 +1,3 @@
-"""Bolts that write tuples to Kafka's topics, and what both are told."""
+"""Bolts that write tuples to Kafka's topics, and their shared configuration."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How tuples become records: where each goes, and what it holds. What both Kafka bolts have in common."""
+"""How both Kafka bolts turn tuples into records: topic, key and value."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _Bolt = TypeVar("_Bolt", bound="RecordMaking")
 
 
 class RecordMaking(StormNames):
-    """What a Kafka bolt is told of its producer and of its records.
+    """The settings of a Kafka bolt's producer and records.
 
     The methods `with_…` return the bolt, as storm-kafka-client's do.
 
@@ -136,7 +136,7 @@ class RecordMaking(StormNames):
         """
 
     def with_topic_selector(self: _Bolt, topic: str | TopicSelector) -> _Bolt:
-        """Says where records go: the name of a topic, or a function that returns it for a tuple.
+        """Sets the topic of records: its name, or a function that returns it for a tuple.
 
         Raises:
             ConfigError: the name can't be a topic's, or it is no function.
@@ -149,7 +149,7 @@ class RecordMaking(StormNames):
         return self
 
     def with_tuple_to_kafka_mapper(self: _Bolt, mapper: TupleMapper) -> _Bolt:
-        """Says what a record holds: a function that returns key and value for a tuple.
+        """Sets the mapper of records: a function that returns key and value for a tuple.
 
         Raises:
             ConfigError: it is no function.

@@ -38,7 +38,7 @@ class KafkaBolt(SinkBolt, RecordMaking):
     The records of all tasks are written in the order of the tasks' tuples. Ticks are acked and write nothing.
 
     A tuple of which no record can be made fails, with the reason. What Kafka doesn't take ends the topology: started
-    again from its checkpoint, it goes on with the same micro-batch. After `with_dead_letters` a record that Kafka
+    again from its checkpoint, it continues with the same micro-batch. After `with_dead_letters` a record that Kafka
     refuses, say because it is too large, goes to a file. The micro-batch is then sent again record by record, so its
     other records may be in the topic twice.
 
