@@ -146,7 +146,7 @@ def test_a_login_is_said_in_kafka_s_words_whatever_is_in_the_password() -> None:
             lambda: KafkaSpout(builder().build(), options={"startingOffsets": "latest"}),
             "set_first_poll_offset_strategy",
         ),
-        (lambda: KafkaSpout(builder().build(), options={"kafka.group.id": "x"}), "a group of its own"),
+        (lambda: KafkaSpout(builder().build(), options={"kafka.group.id": "x"}), "reads with its own group"),
         (lambda: KafkaSpout(builder().set_prop("ssl_keyfile", "x").build()), "say it in Kafka's own words"),
         (lambda: KafkaSpout(builder().set_prop("nonsense", 1).build()), "kafka-python has no setting 'nonsense'"),
     ],
