@@ -9,10 +9,10 @@ from storm_on_spark.plan.settings import LiveSettings, TaskSettings
 def processes_of(plan: PlacedPlan) -> int:
     """Returns how many live processes a topology has: `topology.workers`, but no more than any bolt has tasks.
 
-    None, 0, where tasks execute in micro-batches. What the driver writes is acked with the micro-batch, so a topology
-    with such bolts can't be live either.
+    None, 0, where tasks execute in micro-batches. Nothing is executed before it is planned beside a bolt that writes a
+    micro-batch under its plan, such as `DeltaBolt` and `FileBolt`: a topology with such a bolt can't be live either.
     """
-    sinks = any(part.sink for part in plan.components.values())
+    sinks = any(part.planned_first for part in plan.components.values())
     if not LiveSettings.of(plan.conf).realtime or len(plan.operators) > 1 or sinks:
         return 0
     widest = max((len(part.tasks) for part in plan.components.values() if not part.kind.is_spout), default=1)

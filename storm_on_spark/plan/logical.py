@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
 
-from storm_on_spark.api.sink import SinkBolt
+from storm_on_spark.api.sink import SinkBolt, WritesByNumber
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlannedComponent, Stage
 
@@ -86,6 +86,7 @@ class LogicalGraph:
                     reason=self.verdicts[component].reason,
                     turn_secs=getattr(spec.component, "turn_secs", None) if spec.kind is ComponentKind.BOLT else None,
                     sink=isinstance(spec.component, SinkBolt),
+                    by_number=isinstance(spec.component, WritesByNumber),
                 )
                 for component, spec in sorted(self.topology.components.items())
             }

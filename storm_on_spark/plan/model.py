@@ -63,6 +63,13 @@ class PlannedComponent:
     """How often its tasks take part in a micro-batch without a tuple; see `BaseRichBolt.turn_secs`."""
     sink: bool = False
     """Whether the driver writes its tuples; see `SinkBolt`."""
+    by_number: bool = False
+    """Whether its tasks write outside, by numbers of their state; see `WritesByNumber`."""
+
+    @property
+    def planned_first(self) -> bool:
+        """Whether it writes a micro-batch under its plan, so nothing may be executed before there is one."""
+        return self.sink or self.by_number
 
 
 @dataclass(frozen=True)

@@ -121,9 +121,9 @@ def what_is_live(plan: PlacedPlan) -> str | None:
             f"nothing: tasks on {counted(plan.partitions, 'partition')} execute in micro-batches; topology.partitions "
             "must be 1, and topology.workers says how many live processes there are"
         )
-    sinks = [component.id for component in plan.components.values() if component.sink]
+    sinks = [component.id for component in plan.components.values() if component.planned_first]
     if sinks:
-        return f"nothing: the driver writes the tuples of {listed(sinks)} with each micro-batch"
+        return f"nothing: the tuples of {listed(sinks)} are written with each micro-batch"
     if settings.spouts != "driver":
         return "nothing: spouts on executors are not heard between micro-batches"
     processes = processes_of(plan)

@@ -56,8 +56,8 @@ class Written:
             bolt = components[name].component
             if component.sink:
                 self._bolts[name] = bolt  # type: ignore[assignment]
-            elif isinstance(bolt, WritesByNumber):
-                self._by_number[name] = bolt
+            elif component.by_number:
+                self._by_number[name] = bolt  # type: ignore[assignment]
             else:
                 continue
             self._inputs[name] = tuple(

@@ -6,7 +6,6 @@ import logging
 
 from storm_on_spark.api.component import CommitsOutside, ReplacesRows
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.api.sink import WritesByNumber
 from storm_on_spark.plan.logical import LogicalGraph
 
 log = logging.getLogger(__name__)
@@ -26,8 +25,7 @@ def check_temporary(graph: LogicalGraph) -> None:
     bolts = [
         name
         for name, part in graph.components.items()
-        if not (part.kind.is_spout or part.stateless or part.sink)
-        and not isinstance(graph.topology.components[name].component, WritesByNumber)
+        if not (part.kind.is_spout or part.stateless or part.planned_first)
     ]
     if not bolts:
         return

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
 from storm_on_spark import BaseRichSpout, Fields, TopologyBuilder
 
 
 class UpTo(BaseRichSpout):
+    def __init__(self, every):
+        self.every = every
+
     def open(self, conf, context, collector):
         self.collector = collector
         self.limit = Limit(conf["test.limit"])
-        self.next = 0
+        self.next, self.due = 0, 0.0
 
     def next_tuple(self):
-        if not self.exhausted():
+        if not self.exhausted() and time.monotonic() >= self.due:
             self.collector.emit([self.next], self.next)
-            self.next += 1
+            self.next, self.due = self.next + 1, time.monotonic() + self.every
 
     def exhausted(self):
         return self.next >= self.limit.value
@@ -33,8 +38,8 @@ class Limit:
         raise TypeError("of one run")
 
 
-def numbers_to(sink):
+def numbers_to(sink, every=0.0):
     builder = TopologyBuilder()
-    builder.set_spout("numbers", UpTo())
+    builder.set_spout("numbers", UpTo(every))
     builder.set_bolt("sink", sink).shuffle_grouping("numbers")
     return builder.create_topology()

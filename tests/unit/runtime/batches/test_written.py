@@ -90,8 +90,17 @@ def test_a_sink_that_cannot_be_opened_is_named(written):
 
 
 def test_nothing_is_live_beside_a_bolt_that_the_driver_writes(plan):
-    assert what_is_live(plan) == "nothing: the driver writes the tuples of out with each micro-batch"
+    assert what_is_live(plan) == "nothing: the tuples of out are written with each micro-batch"
     assert not make_spec(plan, "words", "words-1", "start", ()).realtime
+
+
+def test_nothing_is_live_beside_a_bolt_whose_tasks_write_by_number(tmp_path):
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout(["a"], fields=["word"]))
+    builder.set_bolt("out", FileBolt(tmp_path, ["word"])).shuffle_grouping("words")
+    placed = place(compile_graph(builder.create_topology(), effective_conf({"topology.profile": "realtime"})), 1)
+    assert what_is_live(placed) == "nothing: the tuples of out are written with each micro-batch"
+    assert not make_spec(placed, "words", "words-1", "start", ()).realtime
 
 
 def test_without_spark_such_a_topology_is_refused(plan):
