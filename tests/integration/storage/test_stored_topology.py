@@ -92,3 +92,22 @@ def test_on_s3_the_state_is_exact_after_the_driver_was_killed(tmp_path: Path, s3
 @pytest.mark.timeout(600)
 def test_on_hdfs_the_state_is_exact_after_the_driver_was_killed_twice(tmp_path: Path, hdfs_server: HdfsServer):
     _exact_after_kills(tmp_path, f"{hdfs_server.uri}/counting", {"spark.hadoop.dfs.replication": "2"}, kills=2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_on_s3_an_older_copy_of_the_checkpoint_is_refused_beside_newer_files(tmp_path: Path, s3_server: S3Server):
+    settings = tmp_path / "settings.json"
+    given = {"checkpoint": f"{s3_server.uri}/put-back", "folder": str(tmp_path / "files")}
+    settings.write_text(json.dumps({**given, "conf": s3_server.conf, "s3": s3_server.settings}))
+
+    done = subprocess.run(
+        [sys.executable, str(DRIVER.with_name("putting_back.py")), str(settings)], capture_output=True, timeout=400
+    )
+
+    assert done.returncode == 0, done.stderr.decode()[-3000:]
+    first, second, older, own = json.loads(done.stdout.splitlines()[-1])
+    assert (first, second, own) == ("ran", "ran", "ran")
+    assert "older than what was written with it" in older
+    lines = [line for file in (tmp_path / "files").glob("*.json") for line in file.read_text().split("\n") if line]
+    assert sorted(json.loads(line)["n"] for line in lines) == list(range(50))
