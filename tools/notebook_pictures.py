@@ -30,7 +30,7 @@ PICTURES: Final = {
 def main() -> None:
     """Writes the pictures that are named, or all."""
     wanted = {name: PICTURES[name] for name in sys.argv[1:] or PICTURES}
-    sys.path.insert(0, str(ROOT / "tests" / "integration"))
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "integration")]
     from kernels import NOTEBOOKS, kernel_in, run_notebook
 
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
