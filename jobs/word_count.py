@@ -6,7 +6,7 @@ documentation. A word is what stands between whitespace, so the result is `Count
 What there is to see:
 
 - `SentenceSpout` gives every sentence a message id that says where it stands, so a failed one is simply read again.
-  Its position is a plain attribute: after a crash it goes on where it was.
+  Its position is a plain attribute: after a crash it continues where it stopped.
 - `SplitSentence` keeps nothing, which the compiler proves: it runs in the same Python call as the reading.
 - `WordCount` keeps a `Counter`. Nobody asks for it to be saved, and it survives every crash exactly.
 - `report` reads that state back from Spark when the run is over.

@@ -97,8 +97,8 @@ query = compiled.start(SparkSession.getActiveSession(), name="word-count", check
 # MAGIC ## Watch it
 # MAGIC
 # MAGIC Interrupting the next cell (the square button) stops the topology in order: what is under way is ended, and no process is
-# MAGIC left. What is in the checkpoint stays, and the next `start` goes on from there. `query.live(10)` looks for ten seconds only, and
-# MAGIC the topology goes on. `query.awaitTermination()` waits without a table; interrupting that ends the waiting alone, and
+# MAGIC left. What is in the checkpoint stays, and the next `start` continues from there. `query.live(10)` looks for ten seconds only, and
+# MAGIC the topology continues. `query.awaitTermination()` waits without a table; interrupting that ends the waiting alone, and
 # MAGIC `query.stop()` the topology.
 
 # COMMAND ----------

@@ -102,7 +102,7 @@ compiled
 # MAGIC %md
 # MAGIC ## Live
 # MAGIC
-# MAGIC A thread sends lines while the cell looks. The topology would go on for ever; `live(SECONDS)` looks for a while. Interrupting the cell
+# MAGIC A thread sends lines while the cell looks. The topology would continue for ever; `live(SECONDS)` looks for a while. Interrupting the cell
 # MAGIC ends the topology.
 
 # COMMAND ----------

@@ -104,7 +104,7 @@ state
 # MAGIC ## A bolt that is redefined
 # MAGIC
 # MAGIC Correct the class in its cell, run that and the cell that builds the topology, and start again: the new class runs. With the same
-# MAGIC checkpoint the topology would go on from there. Here it starts from the beginning.
+# MAGIC checkpoint the topology would continue from there. Here it starts from the beginning.
 
 # COMMAND ----------
 

@@ -121,7 +121,7 @@ def _options() -> argparse.Namespace:
     if options.connectors and options.realtime:
         parser.error("--connectors and --realtime are runs of their own")
     if options.again and (options.rounds or options.seconds or options.warm_up):
-        parser.error("--from goes on at the pace of its file: leave out --rounds, --seconds and --warm-up")
+        parser.error("--from continues at the pace of its file: leave out --rounds, --seconds and --warm-up")
     own = _REALTIME_RESULTS if options.realtime else _CONNECTORS_RESULTS if options.connectors else _RESULTS
     options.save = options.save or own
     unknown = [part for part in options.only or () if not any(part in name for name in CASES)]

@@ -55,7 +55,7 @@ def _component(plan: PlacedPlan, component: PlannedComponent, position: Mapping[
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Returns why a plan can't go on from a checkpoint, one sentence for each reason; empty if it can.
+    """Returns why a plan can't continue from a checkpoint, one sentence for each reason; empty if it can.
 
     Args:
         old: the fingerprint in the checkpoint.

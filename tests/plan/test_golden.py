@@ -419,7 +419,7 @@ def test_what_a_profile_makes_of_it_on_four_cores(name, profile, golden):
 
 
 def test_what_checkpoints_depend_on(golden):
-    """Where this changes, existing checkpoints can't go on: raise the fingerprint's version, and tell users."""
+    """Where this changes, existing checkpoints can't continue: raise the fingerprint's version, and tell users."""
     names = ("word_count", "long_cycle", "through_stages", "three_ackers", "ackers_off")
     printed = {
         f"{name}, {counted(partitions, 'partition')}": fingerprint(place(compiled(name), partitions))

@@ -138,7 +138,7 @@ def mute(cluster: Cluster, times: int) -> None:
 
 
 def stop_driver(cluster: Cluster, topology_id: str) -> None:
-    """SIGSTOP of a topology's driver beyond its session, then SIGCONT: it goes on."""
+    """SIGSTOP of a topology's driver beyond its session, then SIGCONT: it continues."""
     pid, path = owner_of(cluster, topology_id), f"{cluster.root}/owners/{topology_id}"
     before = cluster.stat(path)
     os.kill(pid, signal.SIGSTOP)

@@ -57,7 +57,7 @@ def checkpoint(cluster: Cluster, times: int) -> None:
     away.rename(here)
     again = cluster.wait_until_writing(_NAME, but=pid)
     cluster.expect(cluster.node("checkpoints", topology_id) == state, "it is another state now")
-    cluster.injected("the checkpoint comes back", f"driver {again} goes on from it by itself")
+    cluster.injected("the checkpoint comes back", f"driver {again} continues from it by itself")
 
     cluster.kill_host(host_of(cluster, topology_id))
     here.rename(away)

@@ -2,7 +2,7 @@
 
 What a crash can do must not matter: the last record of a spout log is incomplete, and nobody was told of it. What no
 crash can do must be noticed: the topology refuses to start, in a sentence that says which file; once the file is put
-back, it goes on as if nothing had been.
+back, it continues as if nothing had been.
 """
 
 from __future__ import annotations

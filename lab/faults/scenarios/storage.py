@@ -58,7 +58,7 @@ def _fill_up(run: Run, times: int, place: Path) -> None:
     for _ in run.moments(times):
         deadline = time.monotonic() + _FILL_SECS
         with ballast.open("ab", buffering=0) as file:
-            # Again and again: the topology deletes what it needs no more, and would go on with the space.
+            # Again and again: the topology deletes what it needs no more, and would continue with the space.
             while not run.ended():
                 _fill(file.fileno())
                 if time.monotonic() > deadline:

@@ -40,7 +40,7 @@ _KEY_BLOCK: Final = re.compile(
 )
 """Of private keys all; a block without its end, to the end."""
 # A search takes time in proportion to the text: no two beginnings of one pattern are in a run of the characters that it
-# goes on with. A test tries the worst texts.
+# continues with. A test tries the worst texts.
 _PARTS: Final = (
     # user:password@ of a URL.
     (re.compile(r"(?<=://)([^/\s:@?#]{0,200}):[^/\s@]{1,500}@"), rf"\1:{HIDDEN}@"),

@@ -1,7 +1,7 @@
 """The supervisor's process: what is assigned to it, and a loop over its slots.
 
 It may be killed and started again at any time: drivers are processes of their own, and it finds them again. While
-ZooKeeper is away it goes on with what it knew.
+ZooKeeper is away it continues with what it knew.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class Supervisor:
         return found
 
     def _kept(self, slot: SlotHost) -> Wanted | None:
-        """Returns what runs in a slot if what is wanted of that can't be read: it goes on, then."""
+        """Returns what runs in a slot if what is wanted of that can't be read: it continues, then."""
         current = slot.slot.current
         if current is None or self.view is None:
             return None

@@ -272,7 +272,7 @@ class ClusterLink:
     def _tell(self, problem: str) -> None:
         """Logs once what keeps the driver from knowing what is wanted of it."""
         if problem and problem != self.problem:
-            log.warning("the topology goes on as it is: %s", problem)
+            log.warning("the topology continues as it is: %s", problem)
         self.problem = problem
 
     def _take(self) -> int:

@@ -320,7 +320,7 @@ class Driver:
         try:
             if path.stat().st_size > _LOG_BYTES:
                 shutil.copyfile(path, path.with_name(path.name + ".1"))
-                os.truncate(path, 0)  # it is open for appending: writing goes on at its new end
+                os.truncate(path, 0)  # it is open for appending: writing continues at its new end
         except OSError as error:
             log.warning("%s: %s", path, error)
 

@@ -30,7 +30,7 @@ def judge(known: CheckpointInfo | None, launch: int, found: Found, location: str
     """Returns whether a topology may start.
 
     One that has committed something, on whatever machine, has state. Where that is not what the checkpoint holds, a
-    start would begin from zero, or go on from another's numbers, without a word.
+    start would begin from zero, or continue from another's numbers, without a word.
 
     Args:
         known: what ZooKeeper says of the topology's state; None if it has never committed anything.

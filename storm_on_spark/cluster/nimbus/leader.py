@@ -1,6 +1,6 @@
 """The rounds of a leader: complete submissions, finish transitions, schedule, clean up.
 
-Each round starts from what is in ZooKeeper and nothing else, so the next leader goes on where this one ended. Every
+Each round starts from what is in ZooKeeper and nothing else, so the next leader continues where this one ended. Every
 change is conditional on the versions that it was decided on: a round that started from an older state changes nothing,
 and the next one starts from the newer.
 """

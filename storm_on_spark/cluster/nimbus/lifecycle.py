@@ -101,7 +101,7 @@ def rebalance(
 
 
 def finish(base: StormBase, now: float) -> StormBase | None:
-    """Returns what follows a transition: the topology as it goes on, or None when it is to be removed.
+    """Returns what follows a transition: the topology as it continues, or None when it is to be removed.
 
     Args:
         base: a topology; one without a transition that is due is returned as it is.

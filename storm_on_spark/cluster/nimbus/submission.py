@@ -134,7 +134,7 @@ def name_of(topology_id: str) -> str:
 
 
 def is_replicated(submission: Submission, replicas: int, now: float) -> bool:
-    """Returns whether a submission may go on: there are enough copies, or it has waited as long as it may."""
+    """Returns whether a submission may continue: there are enough copies, or it has waited as long as it may."""
     wanted = ReplicationSettings.of(submission.conf)
     if replicas >= wanted.min_count:
         return True

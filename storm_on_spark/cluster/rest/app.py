@@ -69,7 +69,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Answer to a submission: it goes on by itself; `submission/:key` says how far it is."""
+    """Answer to a submission: it continues by itself; `submission/:key` says how far it is."""
 
     key: str
     topology_id: str

@@ -74,7 +74,7 @@ class DriverProcess:
 def launch(
     folder: RunFolder, output: Path, environment: Mapping[str, str] | None = None, module: str = DRIVER
 ) -> DriverProcess:
-    """Starts a driver in a session of its own; it goes on when this process ends.
+    """Starts a driver in a session of its own; it continues when this process ends.
 
     Args:
         folder: with the driver's `DriverSpec`.

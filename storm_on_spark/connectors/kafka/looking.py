@@ -137,7 +137,7 @@ class LookUps:
                 continue
             if reset == "none":
                 raise KafkaSpoutError(
-                    f'{self._name}: {why}; set auto.offset.reset to "earliest" or "latest" to go on from there'
+                    f'{self._name}: {why}; set auto.offset.reset to "earliest" or "latest" to continue from there'
                 )
             reasons[topic, number] = why
         found = self._resets(client, [TopicPartition(*each) for each in reasons])

@@ -74,7 +74,7 @@ def checked_for_spark(config: KafkaSpoutConfig, options: Mapping[str, str]) -> N
         )
     if config.auto_offset_reset == "latest":
         raise ConfigError(
-            'auto.offset.reset of KafkaSpout is "none" or "earliest": Spark goes on at the first record that is there',
+            'auto.offset.reset of KafkaSpout is "none" or "earliest": Spark continues at the first record there',
             key="auto.offset.reset",
         )
     for name, (default, instead) in _BY_DEFAULT.items():

@@ -35,7 +35,7 @@ class DataFrameSpout(NumberedSourceSpout):
     Args:
         frame: the DataFrame. It belongs to this process, and the topology must be started on its session. Or a function
             that makes it from a session, for a topology that another process starts: `storm-spark submit` and
-            `compile`, or a program that goes on from a checkpoint.
+            `compile`, or a program that continues from a checkpoint.
         fields: the columns to emit, in this order; all of the DataFrame for None. A function needs them, because
             topologies are compiled without Spark. With types, the DataFrame's are compared.
         retry: when a failed row is emitted again, and when it is given up.

@@ -31,7 +31,7 @@ _AGAIN = "a bolt failed its tuple, or that timed out"
 
 
 class SourceError(StormError):
-    """A spout on one of Spark's own sources can't go on."""
+    """A spout on one of Spark's own sources can't continue."""
 
 
 @dataclass

@@ -155,7 +155,7 @@ class Coordinator:
         """Starts the spout hosts, which open their spouts while the caller goes on.
 
         Args:
-            planned: the last offset that Spark has in its log; the topology's time goes on from there.
+            planned: the last offset that Spark has in its log; the topology's time continues from there.
             committed: the last micro-batch that Spark has committed: a later one runs again, and what it left behind
                 is ignored. None if all did that left anything.
         """

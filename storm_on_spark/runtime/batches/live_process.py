@@ -44,5 +44,5 @@ class LiveProcess(Protocol):
             written: ends of the logs, by spout task.
 
         Returns:
-            Up to where the tasks have executed; None if they don't go on from `start`.
+            Up to where the tasks have executed; None if they don't continue from `start`.
         """

@@ -35,7 +35,7 @@ class Written:
 
     Args:
         plan: with the topology's components.
-        storm_id: the same when the topology goes on from its checkpoint.
+        storm_id: the same when the topology continues from its checkpoint.
         plans: what the checkpoint has planned; None where there is no checkpoint.
         durable: forces the checkpoint to the disk; None where nothing is forced.
     """

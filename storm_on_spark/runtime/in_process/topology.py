@@ -1,7 +1,7 @@
 """A whole topology on one thread of one process, without Spark: for debuggers, and for tests of what a topology does.
 
 All is real but Spark: coordinator, spouts with their log, chunks, stages, acker, snapshots. What Spark would keep in
-its state store is kept in memory, and a process that ends can't go on where it was.
+its state store is kept in memory, and a process that ends can't continue where it stopped.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `fork` gives a copy of everything as it is at the barrier. The kernel copies a page of memory when one of both writes to
 it, as Redis saves its data, too. The copy pickles, looks for the difference to the snapshot before, writes both to a
-file in memory and ends. This process goes on with the next round meanwhile.
+file in memory and ends. This process continues with the next round meanwhile.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _end_with_snapshots(tasks: Sequence[CachedTask], file: int, parent: int) -> 
             pickle.dump(answer, out, 5)
         os._exit(0)
     finally:
-        os._exit(1)  # nothing of the first process may go on here
+        os._exit(1)  # nothing of the first process may continue here
 
 
 def _taken(cached: CachedTask) -> Taken | None:

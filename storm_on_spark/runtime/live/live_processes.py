@@ -26,7 +26,7 @@ from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
 
 class GivenUpError(Exception):
-    """The tasks can't go on; what they executed since the last barrier is executed from the log."""
+    """The tasks can't continue; what they executed since the last barrier is executed from the log."""
 
 
 class Member(Protocol):

@@ -20,7 +20,7 @@ Key = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """From a worker: go on from here. Answered by `Adopted`."""
+    """From a worker: continue from here. Answered by `Adopted`."""
 
     start_id: str
     spec: bytes
@@ -70,7 +70,7 @@ class Look:
 class Barrier:
     """From the coordinator: everything up to `start` is committed. Execute what is written, and cut the state.
 
-    Answered by the `Offset` of the cut; None if the tasks don't go on from `start`.
+    Answered by the `Offset` of the cut; None if the tasks don't continue from `start`.
     """
 
     start: Offset
@@ -163,7 +163,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The tasks can't go on."""
+    """The tasks can't continue."""
 
     error: str
     of_copy: bool = False

@@ -63,7 +63,7 @@ class RoundLog:
 
         Args:
             tokens: of the state in the state store, if it is known, and of the one after it, which may be committed or
-                not. Who goes on from the first finds the rounds of the second, too.
+                not. Whoever continues from the first finds the rounds of the second, too.
 
         Raises:
             OSError: a file can't be written.

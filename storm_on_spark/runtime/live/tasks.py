@@ -143,7 +143,7 @@ class LiveTasks:
         else:
             folder = inside(self._folder, "spouts", str(task))
             if not same and not goes_on_from(list_segments(folder), written.end.epoch, known):
-                raise GivenUpError(f"the log of spout task {task} goes on from another record than {known}")
+                raise GivenUpError(f"the log of spout task {task} continues from another record than {known}")
             found = read_entries(folder, known.position, written.end.position, lambda _: True, written.end.epoch)
             entries = ((target, body) for _, target, body in found)
         try:
@@ -203,7 +203,7 @@ class LiveTasks:
             end: of the micro-batch.
 
         Raises:
-            GivenUpError: the tasks can't go on.
+            GivenUpError: the tasks can't continue.
         """
         known = [done for done in rounds if is_before(done.end, end) and not is_before(done.end, self._offset)]
         number = int.from_bytes(self._token[:8], "big")  # the same for every attempt

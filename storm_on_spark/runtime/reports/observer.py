@@ -33,7 +33,7 @@ class Observer:
     Args:
         message_timeout_secs: of the topology; None if messages don't time out.
         resumed: the micro-batch that was the last before this start; None for a topology that begins.
-        checkpoint: where it goes on from.
+        checkpoint: where it continues from.
     """
 
     def __init__(

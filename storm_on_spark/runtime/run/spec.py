@@ -32,7 +32,7 @@ class RunSpec:
     name: str
     """The topology's name."""
     storm_id: str
-    """Name and a unique part; the same when the topology goes on from its checkpoint, so ids are repeatable."""
+    """Name and a unique part; the same when the topology continues from its checkpoint, so ids are repeatable."""
     start_id: str
     """Unique for each start; instances of an earlier start are not used again."""
     plan: PlacedPlan

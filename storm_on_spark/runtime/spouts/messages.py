@@ -179,7 +179,7 @@ class Failed:
     own_trace: str = ""
     """The part of `trace` that is the user's."""
     refused: bool = False
-    """Whether the reason is that it can't go on from the checkpoint."""
+    """Whether the reason is that it can't continue from the checkpoint."""
 
     @property
     def failure(self) -> Failure:

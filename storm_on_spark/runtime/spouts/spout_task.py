@@ -358,7 +358,7 @@ class SpoutTask:
         bases = self.log.bases()
         if len(bases) <= 1:
             return
-        # As of a cut that Spark has committed: a successor goes on from that one or from a later one. What this
+        # As of a cut that Spark has committed: a successor continues from that one or from a later one. What this
         # process alone knows may be void, if it was replaced without its knowledge.
         position = self._position_of(self._needs[0][1])
         unconsumed = max((base for base in bases if base <= consumed), default=0)

@@ -132,7 +132,7 @@ class Checkpoint:
         return manifest_in(self.root)
 
     def claim(self, name: str, plan: PlacedPlan) -> Manifest:
-        """Writes the manifest of a new checkpoint, or checks that the topology may go on from an old one.
+        """Writes the manifest of a new checkpoint, or checks that the topology may continue from an old one.
 
         Args:
             name: the topology's name.

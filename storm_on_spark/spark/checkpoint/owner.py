@@ -60,7 +60,7 @@ class Fence(Protocol):
     """Notices when an owner is no longer the owner of its checkpoint."""
 
     def lost(self) -> str | None:
-        """Returns why the owner must stop; None while it may go on."""
+        """Returns why the owner must stop; None while it may continue."""
         ...
 
 
@@ -145,7 +145,7 @@ class OwnerFence:
             self._write(replace(self.owner, epoch=epoch))
 
     def lost(self) -> str | None:
-        """Returns why the owner must stop; None while it may go on.
+        """Returns why the owner must stop; None while it may continue.
 
         The file is opened each time: network file systems promise only then to show what another host wrote.
         """

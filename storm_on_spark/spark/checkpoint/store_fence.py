@@ -106,7 +106,7 @@ class StoreFence:
         return self._lost
 
     def look(self) -> str | None:
-        """Looks at the claims, and returns why the owner must stop; None while it may go on."""
+        """Looks at the claims, and returns why the owner must stop; None while it may continue."""
         try:
             at = self._now()
             later = successor(self._storage, self.claim)

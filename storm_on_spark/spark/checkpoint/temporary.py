@@ -16,11 +16,11 @@ _GIVE_ONE = "give a checkpoint (`--checkpoint DIR`, or topology.checkpoint.dir)"
 def check_temporary(graph: LogicalGraph) -> None:
     """Checks a topology that is about to start with a temporary checkpoint.
 
-    Its spouts may go on at a position that is kept elsewhere, such as a consumer group's, while its bolts begin without
-    state. Then totals begin at zero, and a sink that replaces rows by key writes them over larger ones.
+    Its spouts may continue at a position that is kept elsewhere, such as a consumer group's, while its bolts begin
+    without state. Then totals begin at zero, and a sink that replaces rows by key writes them over larger ones.
 
     Raises:
-        CheckpointError: a spout would go on amid its input, and bolts have state.
+        CheckpointError: a spout would continue amid its input, and bolts have state.
     """
     bolts = [
         name
@@ -37,10 +37,10 @@ def check_temporary(graph: LogicalGraph) -> None:
             found = component.committed_outside()
             if found:
                 raise CheckpointError(
-                    f'spout "{name}" would go on amid its input: {found}. But {stateful}, and would begin without it, '
-                    "so what it counts would be too small, and might replace larger counts. Either go on with the "
-                    f"state: {_GIVE_ONE}, the same as before; or begin with all of the input: another consumer group, "
-                    "or first_poll_offset_strategy EARLIEST"
+                    f'spout "{name}" would continue amid its input: {found}. But {stateful}, and would begin without '
+                    "it, so what it counts would be too small, and might replace larger counts. Either continue with "
+                    f"the state: {_GIVE_ONE}, the same as before; or begin with all of the input: another consumer "
+                    "group, or first_poll_offset_strategy EARLIEST"
                 )
             reasons.append(f'what spout "{name}" has acked does not come again')
         elif isinstance(component, ReplacesRows) and (replaced := component.replaced_rows()):

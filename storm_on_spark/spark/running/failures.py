@@ -73,8 +73,8 @@ def _innermost(trace: str) -> str:
     if _SOURCE_RUNNER.search(trace):
         return (
             f"the process in which Spark asks for new input ended unexpectedly ({_short(innermost)}); look for "
-            "what ended it, such as a lack of memory, and start the topology again: with a checkpoint it goes on where "
-            "it was"
+            "what ended it, such as a lack of memory, and start the topology again: with a checkpoint it continues "
+            "where it stopped"
         )
     conditions = _CONDITION.findall(trace)
     if conditions and "[" not in innermost:

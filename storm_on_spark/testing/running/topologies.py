@@ -167,7 +167,7 @@ def running_topology(
         name: the topology's name.
         capture: the components whose tuples are captured; all for None. Acks and fails always are, but for those of a
             `BatchSpout`.
-        directory: where captures go, when they shall outlive the context, or go on from an earlier one.
+        directory: where captures go, when they shall outlive the context, or continue from an earlier one.
 
     Raises:
         InvalidTopologyError, ConfigError, CheckpointError, ComponentError: the topology can't be started.

@@ -227,7 +227,7 @@ class SimulatedSpark:
     def _killed(self, killed_at: str | None, here: str) -> None:
         if killed_at == here:
             for host in self.hosts:
-                # A host notices that the driver is gone when it next talks to it; until then it goes on.
+                # A host notices that the driver is gone when it next talks to it; until then it continues.
                 if self.random.random() < 0.5:
                     for loop in host.loops.values():
                         host.work(loop, host.calls)

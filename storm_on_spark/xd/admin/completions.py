@@ -28,7 +28,7 @@ _BOOLEANS: Final = ("true", "false")
 
 
 def completions(start: str, registry: LocalRegistry, streams: Iterable[str] = ()) -> tuple[str, ...]:
-    """Returns whole texts that begin like `start`; none where only the user knows how it goes on.
+    """Returns whole texts that begin like `start`; none where only the user knows how it continues.
 
     Args:
         start: the text so far.

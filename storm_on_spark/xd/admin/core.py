@@ -111,7 +111,7 @@ class JobRuntime(Runtime, Protocol):
         """
 
     def restart(self, number: int) -> ExecutionView:
-        """Launches an execution that goes on with one that did not complete; returns the new one.
+        """Launches an execution that continues with one that did not complete; returns the new one.
 
         Raises:
             NotFoundError: there is none of that number.

@@ -1,7 +1,7 @@
 """The rounds of the leading admin: it takes up what users asked for, places modules, and notes what became of it.
 
-Every round starts from the tree and from nothing else, so the next leader goes on where this one ended. Every change is
-conditional on the leadership, and on the version of the deployment that it was decided on.
+Every round starts from the tree and from nothing else, so the next leader continues where this one ended. Every change
+is conditional on the leadership, and on the version of the deployment that it was decided on.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def make_bus(
     Args:
         settings: which one.
         folder: of the local bus.
-        alive: whether an instance, by its name on the bus, may go on.
+        alive: whether an instance, by its name on the bus, may continue.
         exists: whether a stream, by its name on the bus, was not destroyed.
         cluster: what tells this installation from others at the same place; empty while it is unknown.
 

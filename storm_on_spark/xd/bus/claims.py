@@ -48,7 +48,7 @@ class Claims:
     Args:
         bus: the folder of all.
         reader: the instance's name.
-        alive: whether another one may go on.
+        alive: whether another one may continue.
         clock: seconds.
         sync: whether a record must survive the loss of the machine.
     """

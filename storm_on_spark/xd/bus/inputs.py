@@ -180,8 +180,8 @@ def beginning(
 ) -> Positions:
     """Returns where an instance begins to read.
 
-    An instance goes on where it was. If the number of instances has changed, messages belong to other instances, so all
-    begin where the least advanced one was: nothing is lost, and a message may come twice.
+    An instance continues where it stopped. If the number of instances has changed, messages belong to other instances,
+    so all begin where the least advanced one was: nothing is lost, and a message may come twice.
 
     Args:
         folder: of the module.

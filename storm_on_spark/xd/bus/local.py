@@ -71,7 +71,7 @@ class LocalBus:
         most_bytes: that a journal keeps for those that have not read it yet.
         keep_secs: how long the journals of a destroyed stream stay.
         exists: whether a stream, by its name on the bus, was not destroyed.
-        alive: whether an instance may go on.
+        alive: whether an instance may continue.
         sync: whether journals, and what stands beside them, must survive the loss of the machine.
         cluster: tells this installation from others at the same place; empty while it is unknown.
         clock: seconds.

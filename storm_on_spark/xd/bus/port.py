@@ -74,7 +74,7 @@ class Place:
         count: of instances of the module.
         generation: of the deployment.
         input: what it reads; None for a source.
-        output: the channel that it sends to; None where the stream goes on, or ends.
+        output: the channel that it sends to; None where the stream continues, or ends.
         readers: the instances that read it in its own stream, which may not have begun yet.
         key: the partition of a message that it emits.
         track: returns the headers of a message that it emits with one more entry of the history; None for no history.

@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 _FIRST_RETRY_SECS: Final = 1.0
 _MOST_RETRY_SECS: Final = 10.0
 _GRACE_SECS: Final = 2.0
-"""For which a container on another machine may go on before it sees that the stream is elsewhere."""
+"""For which a container on another machine may continue before it sees that the stream is elsewhere."""
 _PATIENCE_SECS: Final = 10.0
 """For which processes of a container on this machine may end."""
 

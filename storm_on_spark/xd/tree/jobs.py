@@ -56,9 +56,9 @@ class ExecutionNode(Node, frozen=True, kw_only=True):
     stopping: bool = False
     """Whether a user has asked for its end."""
     restarts: int = 0
-    """The execution that it goes on with; 0 for none."""
+    """The execution that it continues with; 0 for none."""
     restarted_by: int = 0
-    """The execution that goes on with it; 0 for none."""
+    """The execution that continues with it; 0 for none."""
     steps: dict[str, StepNode] = {}  # noqa: RUF012 # msgspec copies it
     """By label; those that were not started are not there."""
 

@@ -1,4 +1,4 @@
-"""Processes that die, and topologies that go on from their checkpoint: nothing is lost, nothing counts twice."""
+"""Processes that die, and topologies that continue from their checkpoint: nothing is lost, nothing counts twice."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ MISTAKES = {
 
 
 def mistakes() -> Topology:
-    """Five bolts, each with another mistake; the topology goes on."""
+    """Five bolts, each with another mistake; the topology continues."""
     builder = TopologyBuilder()
     builder.set_spout("numbers", Numbers(3, replay=False))
     for name in MISTAKES:

@@ -1,4 +1,4 @@
-"""A stream that a container runs as one topology on Spark: killed under load, it goes on elsewhere, exactly."""
+"""A stream that a container runs as one topology on Spark: killed under load, it continues elsewhere, exactly."""
 
 from __future__ import annotations
 

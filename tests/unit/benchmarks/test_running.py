@@ -198,7 +198,7 @@ def test_the_command_lists_the_cases() -> None:
     ("options", "words"),
     [
         (("--only", "nothing"), "no case has 'nothing' in its name"),
-        (("--from", "earlier.json", "--rounds", "1"), "--from goes on at the pace of its file"),
+        (("--from", "earlier.json", "--rounds", "1"), "--from continues at the pace of its file"),
     ],
 )
 def test_options_without_a_meaning_are_refused(options: tuple[str, ...], words: str) -> None:

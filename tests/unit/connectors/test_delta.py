@@ -144,7 +144,7 @@ def test_a_merge_beside_a_writer_that_is_always_faster_ends_with_what_to_do(plac
     assert max(pauses) <= 2.0
     monkeypatch.setattr(bolt, "commit", commit)
     bolt.write_table(rows_of(("a", 2)), context(2))
-    assert ("a", 2) in held(place), "started again, it goes on with that micro-batch"
+    assert ("a", 2) in held(place), "started again, it continues with that micro-batch"
 
 
 def letters(folder):

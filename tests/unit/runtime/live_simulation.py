@@ -256,7 +256,7 @@ class LiveSpark(SimulatedSpark):
         )
         if self.live.cuts > cuts:
             self.check_rounds(before, start, end, rows)
-        # Spouts have heard of them: whoever goes on from the new state has to find them.
+        # Spouts have heard of them: whoever continues from the new state has to find them.
         assert read_rounds(folder, values()[NOBODY, "live", 0])[: len(behind)] == behind
         return rows
 

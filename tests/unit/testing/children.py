@@ -10,7 +10,7 @@ from collections.abc import Callable
 def forked(act: Callable[[], object]) -> int:
     """Returns the process id of a child that does something and ends: with status 99 if that raises.
 
-    Whatever happens in it, it never goes on with the tests.
+    Whatever happens in it, it never continues with the tests.
     """
     pid = os.fork()
     if pid == 0:

@@ -122,7 +122,7 @@ class LocalFileSystemCodeDistributor(CodeDistributor):
             return [address for address in self.peers.holders(topology_id) if address != self.peers.address]
 
         fetching = fetch.Fetch(self._http, others, self._sleep, self._shuffle, self._closed, self.peers.tls.scheme)
-        # It stays after a failure, for the next attempt to go on with.
+        # It stays after a failure, for the next attempt to continue with.
         parts = into.parent / f".{into.name}.parts"
         try:
             with folders.locked(parts):

@@ -141,7 +141,7 @@ Event = (
 
 @dataclass(frozen=True)
 class Refuse:
-    """Tell Spark that the topology can't go on from this offset."""
+    """Tell Spark that the topology can't continue from this offset."""
 
     reason: str
 

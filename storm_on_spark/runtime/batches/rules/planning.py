@@ -131,7 +131,7 @@ class BatchRules:
         self.stopped = False
         """Whether the topology ends."""
         self.refusal: str | None = None
-        """Why the topology can't go on from this checkpoint."""
+        """Why the topology can't continue from this checkpoint."""
         self.phase = Phase.IDLE
         self._let_go = False
         #: The last offset that Spark has planned a micro-batch up to.
@@ -224,7 +224,7 @@ class BatchRules:
             # Another driver has planned since this one read what was planned; the spouts here know nothing of that.
             return [
                 events.Refuse(
-                    f"Spark goes on from {start}, but this driver planned {self._planned}: another one runs on this "
+                    f"Spark continues from {start}, but this driver planned {self._planned}: another one runs on this "
                     "checkpoint"
                 )
             ]

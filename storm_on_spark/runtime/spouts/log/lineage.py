@@ -2,7 +2,7 @@
 
 Every writer has an epoch of its own and writes segments that only it makes. Its first one begins where it found the
 log's end, and names the epoch whose record ended there. So the writers of a log form a tree: two that don't know of
-each other go on from the same place. Only one line through the tree counts, from the log's beginning to one writer:
+each other continue from the same place. Only one line through the tree counts, from the log's beginning to one writer:
 of each earlier writer that is what it wrote before the next one began. Whatever a writer adds after that is on no line.
 
 A segment is `BASE-EPOCH-PARENT.log` if it is the first of its writer, and `BASE-EPOCH.log` otherwise; `BASE` is the

@@ -39,7 +39,7 @@ Of 2,400 records of a sentence each has 105 bytes with a new one after 128, all 
 class SpoutLog:
     """The log of one spout task, open for writing.
 
-    It goes on where the latest writer's line ends, in segments of its own. Opening it writes nothing: the first segment
+    It continues where the latest writer's line ends, in its own segments. Opening it writes nothing: the first segment
     is made with the first record.
 
     Args:

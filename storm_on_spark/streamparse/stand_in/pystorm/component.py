@@ -81,7 +81,7 @@ class Component:
     """
 
     exit_on_exception: ClassVar[bool] = True
-    """Whether an exception ends the worker. If not, the component goes on with the next message."""
+    """Whether an exception ends the worker. If not, the component continues with the next message."""
 
     def __init__(
         self,

@@ -276,5 +276,5 @@ class Executions:
 
 
 def restartable(execution: ExecutionNode) -> bool:
-    """Whether an execution can be restarted: it has not completed, and none goes on with it yet."""
+    """Whether an execution can be restarted: it has not completed, and none continues with it yet."""
     return execution.status in ENDED - {"COMPLETED"} and not execution.restarted_by

@@ -150,7 +150,7 @@ RESOURCES: Final = (
         "GET",
         "/completions/stream",
         "complete",
-        "How the text of a stream goes on",
+        "How the text of a stream continues",
         schemas.Completions,
         query=("start",),
     ),

@@ -271,9 +271,9 @@ class ExecutionView(View, frozen=True, kw_only=True):
     """Of its first step; null before that starts."""
     end_time: float | None
     restarts: int | None = None
-    """The execution that it goes on with."""
+    """The execution that it continues with."""
     restarted_by: int | None = None
-    """The execution that goes on with it."""
+    """The execution that continues with it."""
     deployed: bool
     """Whether the job is deployed now."""
     deleted: bool

@@ -45,8 +45,8 @@ def begin(
 ) -> tuple[Positions, Positions]:
     """Returns where an instance begins to read, and where all of its deployment did.
 
-    An instance goes on where it was. If the number of instances has changed, messages belong to other instances, so all
-    begin where the least advanced one was: nothing is lost, and a message may come twice.
+    An instance continues where it stopped. If the number of instances has changed, messages belong to other instances,
+    so all begin where the least advanced one was: nothing is lost, and a message may come twice.
 
     Args:
         era: generation of the deployment, and number of instances.

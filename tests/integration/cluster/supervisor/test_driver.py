@@ -1,4 +1,4 @@
-"""Real drivers: Spark runs the topologies, and what dies goes on where it was."""
+"""Real drivers: Spark runs the topologies, and what dies continues where it stopped."""
 
 from __future__ import annotations
 
@@ -161,9 +161,9 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     assert cluster.info(topology)["error"] == refusals()[0]
     assert not checkpoint.exists(), "what was refused was not touched"
 
-    # It comes back: the supervisor tries again by itself, and the topology goes on where it was.
+    # It comes back: the supervisor tries again by itself, and the topology continues where it stopped.
     (tmp_path / "elsewhere").rename(checkpoint)
-    wait_until(lambda: len(notes(folder, "begun")) == 2, "it goes on", START_SECS)
+    wait_until(lambda: len(notes(folder, "begun")) == 2, "it continues", START_SECS)
     assert notes(folder, "begun")[1]["next"] > 0
     cluster.unassign(topology)
     wait_until(lambda: cluster.owner(topology) is None, "its end")

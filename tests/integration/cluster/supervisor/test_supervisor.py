@@ -142,7 +142,7 @@ def test_a_driver_goes_on_while_records_of_its_topology_are_damaged(
 
 
 def _damages_seen(cluster: HandWritten) -> int:
-    return cluster.worker_log(ID).count("the topology goes on as it is")
+    return cluster.worker_log(ID).count("the topology continues as it is")
 
 
 def test_a_driver_that_does_not_end_is_killed_with_what_it_started(

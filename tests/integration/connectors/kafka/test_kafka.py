@@ -77,7 +77,7 @@ def test_offsets_are_committed_up_to_the_first_pending_one_and_a_restart_goes_on
         assert values(read(tester, 1)) == ["5"]
         until(lambda: kafka.committed(topic, topic) == 4, tester.next_tuple)
     with SpoutTester(PlainKafkaSpout(config)) as tester:
-        # Without the checkpoint it goes on where the group was.
+        # Without the checkpoint it continues where the group was.
         assert values(read(tester, 2)) == ["4", "5"]
 
 

@@ -1,4 +1,4 @@
-"""Unclean elections: a replica leads that had missed records, so a log is cut off and goes on with others."""
+"""Unclean elections: a replica leads that had missed records, so a log is cut off and continues with others."""
 
 from __future__ import annotations
 

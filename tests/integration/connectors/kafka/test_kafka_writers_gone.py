@@ -23,7 +23,7 @@ Write = Callable[[str, Any, str], None]
 
 @pytest.fixture(params=["plain", "spark"])
 def write(request: pytest.FixtureRequest, kafka: Kafka, spark_session: Any) -> Iterator[Write]:
-    """Of one bolt, which goes on from call to call."""
+    """Of one bolt, which continues from call to call."""
     kinds = {"plain": PlainKafkaBolt, "spark": KafkaBolt}
     bolt = kinds[request.param](kafka.server.bootstrap_servers).with_topic_selector(lambda tup: tup["topic"])
     bolt.with_tuple_to_kafka_mapper(FieldNameBasedTupleToKafkaMapper())

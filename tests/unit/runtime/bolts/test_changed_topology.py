@@ -1,4 +1,4 @@
-"""A topology that was killed goes on with another one in its place, as far as the checkpoint allows that."""
+"""A topology that was killed continues with another one in its place, as far as the checkpoint allows that."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class PacedTask(RuleBasedStateMachine):
             assert not load.dirty, "nothing waits to be cut"
 
     def teardown(self) -> None:
-        """Whatever happened: once all is committed and acked, the spout may go on."""
+        """Whatever happened: once all is committed and acked, the spout may continue."""
         if hasattr(self, "rules"):
             self.now += 10
             self.active = True

@@ -374,7 +374,7 @@ class ManyWriters(RuleBasedStateMachine):
         self.records += [(cut, self.bodies[cut]) for cut in cuts]
         self.planned = cuts[-1].mark
         for epoch in self.cuts:
-            # Whose offset doesn't go on from what Spark has can't plan any more.
+            # Whose offset doesn't continue from what Spark has can't plan any more.
             self.cuts[epoch] = []
         if log is not self.writers[-1] or log.written != self.planned:
             self.take_over()

@@ -127,5 +127,5 @@ def test_a_command_without_a_checkpoint_is_refused_before_spark_starts(tmp_path,
     given = [sys.executable, *command, str(job)]
     done = subprocess.run(given, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_SECS, check=False)
     assert (done.returncode, done.stdout) == (code, "")
-    assert 'spout "words" would go on amid its input: group g has committed offsets' in done.stderr
+    assert 'spout "words" would continue amid its input: group g has committed offsets' in done.stderr
     assert "Starting Spark" not in done.stderr

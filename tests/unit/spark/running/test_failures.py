@@ -109,8 +109,8 @@ Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/data/st
         (
             _SOURCE,
             "the process in which Spark asks for new input ended unexpectedly (IOException: Broken pipe); look for "
-            "what ended it, such as a lack of memory, and start the topology again: with a checkpoint it goes on "
-            "where it was",
+            "what ended it, such as a lack of memory, and start the topology again: with a checkpoint it continues "
+            "where it stopped",
         ),
         ("java.lang.IllegalStateException: boom", "IllegalStateException: boom"),
         ("", "unknown"),

@@ -1,4 +1,4 @@
-"""How the text of a stream goes on."""
+"""How the text of a stream continues."""
 
 from __future__ import annotations
 
