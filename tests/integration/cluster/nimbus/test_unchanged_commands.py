@@ -37,7 +37,16 @@ CLASSES = {
     "get-errors": "GetErrors",
     "blobstore": "Blobstore",
 }
-SCRIPT = Path(__file__).parents[3] / "unit" / "multilang" / "components" / "exclaim.sh"
+# With the storm.py that comes with us: neither the project nor its jar has one.
+SCRIPT = """
+import storm
+
+class Exclaim(storm.BasicBolt):
+    def process(self, tup):
+        storm.emit([f"{tup.values[0]}!"])
+
+Exclaim().run()
+"""
 STREAMPARSE = "streamparse==5.0.1"
 # Its commands import pkg_resources. Its statistics compare versions as setuptools did before 66, which Python 3.12 does
 # not import.
@@ -122,12 +131,10 @@ class Sparse:
         template = self._installed / "streamparse" / "bootstrap" / "project"
         for part in ("src", "topologies", "virtualenvs"):
             shutil.copytree(template / part, folder / part)
-        # With one more bolt, which is a shell script.
-        shutil.copy(SCRIPT, folder / "src")
+        # With one more bolt, which is a script that imports Storm's library.
+        (folder / "src" / "exclaim.py").write_text(SCRIPT)
         words = folder / "topologies" / "wordcount.py"
-        more = (
-            '    exclaim = ShellBolt.spec(command="sh", script="exclaim.sh", inputs=[count_bolt], outputs=["word"])\n'
-        )
+        more = '    exclaim = ShellBolt.spec(command="python3", script="exclaim.py", inputs=[count_bolt], outputs=["word"])\n'
         words.write_text(words.read_text().replace("import Grouping", "import Grouping, ShellBolt") + more)
         # Without Leiningen, which packs `src` as `resources`, and without SSH to machines with virtual environments.
         self.jar = folder / "words.jar"
