@@ -23,7 +23,7 @@ _taken: Handler | None = None
 
 
 @contextlib.contextmanager
-def held(hurry: Callable[[], object], exiting: bool = False) -> Iterator[None]:
+def held(hurry: Callable[[], object], exiting: bool = False, after_secs: float = 0.0) -> Iterator[None]:
     """Holds the signals that are to end this process back until the end of the block, which is to come soon then.
 
     These are those that Python, PySpark or `take_over` handles. What a handler of other code makes of a signal is its
@@ -33,14 +33,17 @@ def held(hurry: Callable[[], object], exiting: bool = False) -> Iterator[None]:
         hurry: called from the first signal on, again and again until the end of the block; it makes that come. What
             the block raises because of it counts for nothing.
         exiting: whether the process ends anyway. An interrupt has no further effect then.
+        after_secs: how long after the first signal the end of the block is waited for without `hurry`.
     """
     former: dict[int, Handler] = {}
     seen: list[int] = []
     told, done = threading.Event(), threading.Event()
 
     def see_to_it() -> None:
-        while not done.wait(_AGAIN_SECS):
+        pause = after_secs or _AGAIN_SECS
+        while not done.wait(pause):
             hurry()
+            pause = _AGAIN_SECS
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         seen.append(number)
@@ -69,20 +72,25 @@ def held(hurry: Callable[[], object], exiting: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def handlers_kept() -> Iterator[None]:
-    """Keeps PySpark from replacing a handler of Ctrl-C that other code has installed by its own, which raises."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is signal.default_int_handler:
+    """Lets PySpark install its handler of Ctrl-C, which raises, only at the end, and only in the place of Python's."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     from pyspark.core import context
 
+    before = signal.getsignal(signal.SIGINT)
+    theirs: list[Handler] = []
+
     # There is no setting for it. PySpark's module uses its name `signal` for nothing else.
     module: Any = context
-    real, module.signal = module.signal, SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None)
+    stand_in = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: theirs.append(handler))
+    real, module.signal = module.signal, stand_in
     try:
         yield
     finally:
         module.signal = real
+    if theirs and before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, theirs[-1])
 
 
 def take_over(handler: Handler) -> None:

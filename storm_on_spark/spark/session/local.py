@@ -77,6 +77,8 @@ _LISTS = {"spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
 """Settings that get longer where `spark-submit` has some of its own, and what stands between their parts."""
 _HADOOP_AWS = "hadoop-aws"
 _STOP_SECS = 20.0
+_READY_SECS = 4.0
+"""For a session to be ready, so that a signal can end it in order."""
 _KILLED_SECS = 5.0
 """For the files of a JVM that was killed to be removed."""
 _QUICK_START = "-XX:TieredStopAtLevel=1"
@@ -122,6 +124,8 @@ def local_session(
         require_no_remote()
         if SparkContext._active_spark_context is not None:  # noqa: SLF001 # no public way to ask
             return SparkSession.builder.getOrCreate()
+        # Its user has stopped the session by itself. What a session reads from the environment at its start is gone.
+        _end_jvm()
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
             return _join(master, dict(conf or {}))
         master = with_attempts(master or f"local[{cores()}]")
@@ -229,7 +233,8 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
             for key, value in settings.items():
                 builder = builder.config(key, value)
             silence_its_end()
-            with handlers_kept():
+            # An interrupt in its middle would have Py4J print tracebacks, and pandas imported by half, for good.
+            with handlers_kept(), held(lambda: kill_named(scratch), after_secs=_READY_SECS):
                 return builder.getOrCreate()
     except Exception as error:
         # Before the JVM ends: the text of its exceptions is fetched from there.

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 from kernels import NOTEBOOKS, kernel_in, messages, run, run_notebook
+from waiting import eventually
 
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.testing.plugin import kafka_server
@@ -48,6 +53,16 @@ try:
     query.awaitTermination()
 except KeyboardInterrupt:
     print("heard")
+"""
+
+
+CLUSTER = """
+import time
+from storm_on_spark import LocalCluster
+
+with LocalCluster() as cluster:
+    cluster.submit_topology("endless", {"topology.max.spout.pending": 500}, builder.create_topology())
+    time.sleep(600)
 """
 
 
@@ -168,3 +183,43 @@ def test_interrupting_the_waiting_leaves_the_topology_as_it_is(
     # An interrupt that another thread takes does not wake the one that waits.
     assert run(client, UNHEARD) == "heard"
     run(client, "query.stop()")
+
+
+@pytest.mark.slow
+def test_interrupting_the_start_leaves_nothing_and_the_next_topology_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    for name, folder in (("IPYTHONDIR", "ipython"), ("JUPYTER_RUNTIME_DIR", "runtime"), ("TMPDIR", "temporary")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    with kernel_in(tmp_path) as (_, client):
+        me = psutil.Process(int(run(client, "import os; print(os.getpid())")))
+        run(client, ENDLESS.partition("query = ")[0])
+        for secs in (0.5, 1.5, 2.5, 3.5, 5.0, 7.0, 9.0):
+            names = []
+            request = client.execute(CLUSTER)
+            # As Jupyter does it.
+            interrupt = threading.Timer(secs, os.killpg, (me.pid, signal.SIGINT))
+            interrupt.start()
+            for message in messages(client, request):
+                if message["msg_type"] == "error":
+                    names.append(message["content"]["ename"])
+            assert names == ["KeyboardInterrupt"], secs
+            eventually(lambda: not living(me.children(recursive=True)), f"no process is left after {secs} s")
+            assert list(temporary.glob("storm-on-spark*")) == [], secs
+        run(client, ENDLESS)
+        said = run(
+            client, "query.wait_until(lambda: query.status_info().acked > 100, 60); print(query.isActive); query.stop()"
+        )
+        assert said.endswith("True")
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found

@@ -156,6 +156,22 @@ stop_session(spark)
     assert "Traceback" not in err
 
 
+def test_a_topology_runs_after_its_user_has_stopped_the_session(tmp_path: Path) -> None:
+    # Without the name of this interpreter, Spark's workers are any `python3` that is found, here one without packages.
+    (tmp_path / "python3").symlink_to("/bin/false")
+    code = """
+from storm_on_spark import TopologyBuilder, compile_topology
+from storm_on_spark.spark.session import local_session
+from storm_on_spark.testing import ListSpout
+local_session().stop()
+builder = TopologyBuilder()
+builder.set_spout("words", ListSpout(["a"], fields=["word"]))
+query = compile_topology(builder.create_topology()).start()
+assert query.awaitTermination(120) and query.failure is None, query.failure
+"""
+    run_python(code, tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}")
+
+
 def test_a_process_with_a_thousand_open_files_is_told_so_where_a_topology_would_hang(tmp_path: Path) -> None:
     code = """
 import contextlib, os

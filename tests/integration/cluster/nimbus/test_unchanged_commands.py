@@ -134,7 +134,8 @@ class Sparse:
         # With one more bolt, which is a script that imports Storm's library.
         (folder / "src" / "exclaim.py").write_text(SCRIPT)
         words = folder / "topologies" / "wordcount.py"
-        more = '    exclaim = ShellBolt.spec(command="python3", script="exclaim.py", inputs=[count_bolt], outputs=["word"])\n'
+        options = 'command="python3", script="exclaim.py", inputs=[count_bolt], outputs=["word"]'
+        more = f"    exclaim = ShellBolt.spec({options})\n"
         words.write_text(words.read_text().replace("import Grouping", "import Grouping, ShellBolt") + more)
         # Without Leiningen, which packs `src` as `resources`, and without SSH to machines with virtual environments.
         self.jar = folder / "words.jar"
