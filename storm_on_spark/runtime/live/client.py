@@ -24,6 +24,7 @@ from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, F
 from storm_on_spark.runtime.live.pulse import has_pulse, is_stopped
 from storm_on_spark.runtime.processes.busy import holder
 from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
+from storm_on_spark.runtime.processes.signals import held_back
 from storm_on_spark.runtime.spouts.log import Mark
 
 log = logging.getLogger(__name__)
@@ -128,15 +129,12 @@ class LiveClient:
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         # The folder is the process's to remove when the daemon ends, whose signal waits until it can hear it.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
-        try:
+        with held_back(signal.SIGHUP, signal.SIGINT):
             process = subprocess.Popen(
                 [sys.executable, "-m", "storm_on_spark.runtime.live.process", str(processes), self._start_id],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
             )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         started[self._start_id] = now, process
 
     def _say(self, reason: str) -> None:

@@ -31,6 +31,7 @@ from storm_on_spark.runtime.live.pulse import is_stopped
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.busy import SIZE, BusyPage, breathed_at, holder
 from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.processes.signals import held_back, ignore_interrupts
 from storm_on_spark.runtime.run.worker_process import release
 
 _STOPPED_SECS = 10.0
@@ -104,7 +105,8 @@ class MemberProcess:
             # The thread that starts it lives as long as the process.
             shared = [theirs.fileno(), self._page.fileno()]
             words = [sys.executable, "-m", _MODULE, start_id, *map(str, shared), str(os.getpid())]
-            self._process = subprocess.Popen(words, pass_fds=shared, stdin=subprocess.DEVNULL)
+            with held_back(signal.SIGINT):
+                self._process = subprocess.Popen(words, pass_fds=shared, stdin=subprocess.DEVNULL)
         self._connection = Connection(ours.detach())
         self._ready = False
 
@@ -172,7 +174,7 @@ class MemberProcess:
 
 def main() -> None:
     """Answers until the first process has closed the socket."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     start_id, descriptor, page, parent = sys.argv[1:]
     die_with(int(parent))
     breakpoints.pass_over()

@@ -33,6 +33,7 @@ from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.busy import BusyPage
 from storm_on_spark.runtime.processes.frames import Frames
+from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import Live, Told, Written
@@ -344,8 +345,7 @@ class LiveProcess:
 
 def main() -> None:
     """Runs the first live process of a run."""
-    # With its daemon's process group comes Ctrl-C; the driver decides what becomes of the topology.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     breakpoints.pass_over()
     from storm_on_spark.runtime.processes.prints import marked_output
 

@@ -90,3 +90,23 @@ def ended_by_signal() -> Iterator[InterruptibleEvent]:
     ended = InterruptibleEvent()
     with handling(setting(ended)):
         yield ended
+
+
+@contextmanager
+def held_back(*signals: signal.Signals) -> Iterator[None]:
+    """Holds signals back from this thread, and from processes that it starts meanwhile.
+
+    Such a process hears of them when it unblocks them, as `ignore_interrupts` does. Before, it has no handler yet: an
+    interrupt while it imports would end it with a traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def ignore_interrupts() -> None:
+    """Ignores Ctrl-C from here on. A whole process group gets it, and the driver decides what becomes of this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

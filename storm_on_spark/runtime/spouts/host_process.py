@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.processes.signals import held_back
 from storm_on_spark.runtime.run.settings import BatchSettings
 from storm_on_spark.runtime.spouts.messages import Channel, Message, Setup, Stop
 
@@ -94,18 +95,19 @@ class HostProcess:
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         with theirs:
             try:
-                self._process = subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-m",
-                        "storm_on_spark.runtime.spouts.spout_host",
-                        str(theirs.fileno()),
-                        str(os.getpid()),
-                    ],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    env={**os.environ, "PYTHONPATH": path},
-                )
+                with held_back(signal.SIGINT):
+                    self._process = subprocess.Popen(
+                        [
+                            sys.executable,
+                            "-m",
+                            "storm_on_spark.runtime.spouts.spout_host",
+                            str(theirs.fileno()),
+                            str(os.getpid()),
+                        ],
+                        pass_fds=[theirs.fileno()],
+                        stdin=subprocess.DEVNULL,
+                        env={**os.environ, "PYTHONPATH": path},
+                    )
             except OSError:
                 ours.close()
                 raise

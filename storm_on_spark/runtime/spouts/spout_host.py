@@ -23,6 +23,7 @@ from storm_on_spark.api.errors import CheckpointError, ComponentError, StormErro
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
 from storm_on_spark.runtime.processes import breakpoints, prints
 from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.wake import Wake
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.spec import load_spec
@@ -275,8 +276,7 @@ os.register_at_fork(after_in_child=_leave_kept)
 def main() -> None:
     """Runs a spout host on the inherited socket that the first argument names, for the process that the second does."""
     die_with(int(sys.argv[2]))
-    # Ctrl-C goes to the whole process group; the driver decides what becomes of the host.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     # What a spout prints is no answer of the program that runs the topology.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     prints.label_all()

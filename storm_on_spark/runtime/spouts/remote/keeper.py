@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from storm_on_spark.runtime.processes.signals import held_back
 from storm_on_spark.runtime.spouts.host_process import end_group, how_it_ended
 
 _QUICK_SECONDS = 10.0
@@ -54,12 +56,13 @@ def keep_host(place: Place, attempt: int) -> None:
     previous, quick = "", 0
     while True:
         started = time.monotonic()
-        process = subprocess.Popen(
-            # By its file descriptor and not by argument: anybody may read arguments.
-            [sys.executable, "-m", "storm_on_spark.runtime.spouts.remote.process", str(os.getpid())],
-            stdin=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
-        )
+        with held_back(signal.SIGINT):
+            process = subprocess.Popen(
+                # By its file descriptor and not by argument: anybody may read arguments.
+                [sys.executable, "-m", "storm_on_spark.runtime.spouts.remote.process", str(os.getpid())],
+                stdin=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": path},
+            )
         assert process.stdin is not None
         arguments = {**asdict(place), "attempt": attempt, "previous": previous, "machine": this_machine()}
         try:

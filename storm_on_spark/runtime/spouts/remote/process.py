@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import socket
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import Any
 
 from storm_on_spark.runtime.processes import breakpoints, prints
 from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.spouts.remote.line import Line, call_driver, notice_loss
 from storm_on_spark.runtime.spouts.remote.listener import Hello
 
@@ -58,7 +58,7 @@ def _called(driver: str, port: int, secret: bytes) -> Line:
 def main() -> None:
     """Runs the host for the process that the first argument names."""
     die_with(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     arguments = json.loads(sys.stdin.buffer.read())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     sys.stdout, sys.stderr = (

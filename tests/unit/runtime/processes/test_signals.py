@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
 import pytest
+
+from storm_on_spark.runtime.processes.signals import held_back
 
 _WAITS = """
 import os, signal, sys, threading
@@ -102,3 +105,27 @@ time.sleep(0.6)
 """
     done = subprocess.run([sys.executable, "-c", script], timeout=60, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ends in order\n", "")
+
+
+def test_an_interrupt_before_a_process_can_ignore_it_does_not_end_it() -> None:
+    script = """
+print("imports", flush=True)
+input()
+from storm_on_spark.runtime.processes.signals import ignore_interrupts
+ignore_interrupts()
+print("works", flush=True)
+input()
+"""
+    with held_back(signal.SIGINT):
+        child = subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, stderr=-1, text=True)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with child:
+        assert child.stdin
+        assert child.stdout
+        for told in ("imports", "works"):
+            assert child.stdout.readline() == f"{told}\n"
+            child.send_signal(signal.SIGINT)
+            child.stdin.write("\n")
+            child.stdin.flush()
+        _, errors = child.communicate(timeout=60)
+    assert (child.returncode, errors) == (0, "")
