@@ -26,10 +26,15 @@ def driver_info(beat: WorkerBeat | None) -> TopologyInfo | None:
         return None
     try:
         components = {
-            name: {**part, "metrics": {key: MetricInfo.fields_of(key, m) for key, m in part.get("metrics", {}).items()}}
+            name: {
+                "id": name,
+                **part,
+                "metrics": {key: MetricInfo.fields_of(key, m) for key, m in part.get("metrics", {}).items()},
+            }
             for name, part in beat.info.get("components", {}).items()
         }
-        return msgspec.convert({**beat.info, "components": components}, TopologyInfo, str_keys=True)
+        found = {"name": beat.topology_id, **beat.info, "components": components}
+        return msgspec.convert(found, TopologyInfo, str_keys=True)
     except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
         return None
 

@@ -47,8 +47,11 @@ exec "$@"
 """
 
 pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or os.geteuid() != 0 or UNSHARE is None,
-    reason="needs root and unshare, for mounts of its own",
+    not sys.platform.startswith("linux")
+    or os.geteuid() != 0
+    or UNSHARE is None
+    or HERE.is_relative_to(tempfile.gettempdir()),
+    reason="needs root and unshare, for mounts of its own, and a checkout outside of the temporary files that they hide",
 )
 
 
