@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import secrets
@@ -149,6 +150,9 @@ def _stop(spark: SparkSession) -> None:
     from py4j.protocol import Py4JNetworkError
     from pyspark.sql import SparkSession, SQLContext
 
+    # Py4J logs a traceback, by the root logger, if the JVM ended amid a command.
+    root, complaint = logging.getLogger(), "Exception while sending command."
+    root.addFilter(unheard := lambda record: record.msg != complaint)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
@@ -158,6 +162,8 @@ def _stop(spark: SparkSession) -> None:
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001 # as its stop() does
         SQLContext._instantiatedContext = None  # noqa: SLF001
+    finally:
+        root.removeFilter(unheard)
 
 
 def log_file(spark: SparkSession | None = None) -> Path | None:

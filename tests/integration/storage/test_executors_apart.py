@@ -51,7 +51,7 @@ pytestmark = pytest.mark.skipif(
     or os.geteuid() != 0
     or UNSHARE is None
     or HERE.is_relative_to(tempfile.gettempdir()),
-    reason="needs root and unshare, for mounts of its own, and a checkout outside of the temporary files that they hide",
+    reason="needs root and unshare, for mounts of its own, and a checkout outside of the temporary files",
 )
 
 

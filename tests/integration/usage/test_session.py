@@ -135,6 +135,22 @@ with StandaloneCluster(Path("spark").absolute(), 0) as cluster:
     assert run_python(code, tmp_path)[0].split() == ["reached", "refused", "403"]
 
 
+def test_a_jvm_that_is_killed_amid_the_stop_leaves_no_traceback(tmp_path: Path) -> None:
+    code = """
+import os, signal, threading
+from pyspark import SparkContext
+from storm_on_spark.spark.session import local_session, stop_session
+spark = local_session("local[1]")
+jvm = SparkContext._gateway.proc
+os.kill(jvm.pid, signal.SIGSTOP)
+threading.Timer(1.0, os.kill, (jvm.pid, signal.SIGKILL)).start()
+stop_session(spark)
+"""
+    out, err = run_python(code, tmp_path)
+    assert out == ""
+    assert "Traceback" not in err
+
+
 def test_a_session_whose_jvm_was_killed_can_be_stopped_and_followed_by_another(tmp_path: Path) -> None:
     code = """
 import os, signal, time
