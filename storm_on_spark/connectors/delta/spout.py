@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.connectors.delta.bolt import checked_location
 from storm_on_spark.connectors.sources.retry import RetryBackoff
 from storm_on_spark.connectors.sources.spark_source import NumberedSourceSpout
 from storm_on_spark.spark.session.jars import Jar, JarSet, use
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 CHANGE_FIELDS: Final = ("_change_type", "_commit_version", "_commit_timestamp")
@@ -158,20 +156,7 @@ class DeltaSpout(NumberedSourceSpout):
         """
         prepare(spark)
         rows = spark.readStream.format("delta").options(**self._options).load(self._table)
-        return rows.select(*(f"`{name.replace('`', '``')}`" for name in self._fields))
-
-    def tuple_streams(self) -> Mapping[str, Fields]:
-        """Returns the default stream."""
-        return {DEFAULT_STREAM: self._fields}
-
-    def columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns the rows as they are."""
-        import pyarrow as pa
-
-        width = len(self._fields)
-        return (
-            rows if rows.num_columns == width else pa.RecordBatch.from_arrays(rows.columns[:width], list(self._fields))
-        )
+        return self.selected(rows)
 
     def message_id(self, row: Mapping[str, Any]) -> int | tuple[int, int]:
         """Returns where Spark read the row, with a change's version before it."""

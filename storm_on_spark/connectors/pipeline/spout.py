@@ -9,13 +9,11 @@ from weakref import WeakValueDictionary
 
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.streams.fields import Fields
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.streams.types import PLAIN_TYPES, check_type
 from storm_on_spark.connectors.sources.retry import RetryBackoff
 from storm_on_spark.connectors.sources.spark_source import NumberedSourceSpout
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _SPARKS_NAMES: Final = {"bigint": "long", "smallint": "short", "tinyint": "byte"}
@@ -105,20 +103,7 @@ class DataFrameSpout(NumberedSourceSpout):
             why = None if of_session(frame, spark) else "it is of another session: start the topology on that one"
         if why is not None:
             raise SetupError(f"a topology can't read the DataFrame of a DataFrameSpout: {why}")
-        return frame.select(*(f"`{name.replace('`', '``')}`" for name in self._fields))
-
-    def tuple_streams(self) -> Mapping[str, Fields]:
-        """Returns the default stream."""
-        return {DEFAULT_STREAM: self._fields}
-
-    def columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns the rows without their numbers."""
-        import pyarrow as pa
-
-        width = len(self._fields)
-        return (
-            rows if rows.num_columns == width else pa.RecordBatch.from_arrays(rows.columns[:width], list(self._fields))
-        )
+        return self.selected(frame)
 
 
 def _fields(given: Fields | str | Iterable[str] | Mapping[str, str | None]) -> Fields:

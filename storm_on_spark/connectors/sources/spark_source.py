@@ -21,6 +21,7 @@ from storm_on_spark.connectors.sources.retry import RetryBackoff
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
 
@@ -242,6 +243,26 @@ class SparkSourceSpout(NativeSpout):
 
 class NumberedSourceSpout(SparkSourceSpout):
     """A spout on a source whose rows are named by a number that says where Spark read them."""
+
+    _fields: Fields
+    """The columns that are emitted, set by a subclass. Their number follows them in a row that is kept."""
+
+    def selected(self, frame: DataFrame) -> DataFrame:
+        """Returns a frame with these columns alone."""
+        return frame.select(*(f"`{name.replace('`', '``')}`" for name in self._fields))
+
+    def tuple_streams(self) -> Mapping[str, Fields]:
+        """Returns the default stream."""
+        return {DEFAULT_STREAM: self._fields}
+
+    def columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Returns the rows without their numbers."""
+        import pyarrow as pa
+
+        width = len(self._fields)
+        return (
+            rows if rows.num_columns == width else pa.RecordBatch.from_arrays(rows.columns[:width], list(self._fields))
+        )
 
     def keep(self, roots: Sequence[int], rows: pa.RecordBatch) -> None:
         """Keeps rows, each with its number."""
