@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from storm_on_spark.spark.session.local import (
-    check_session,
-    cores,
-    expected_parallelism,
-    local_session,
-    log_file,
-    settings_applied,
-    stop_session,
-)
+from storm_on_spark.spark.session.local import expected_parallelism, local_session, log_file, stop_session
+from storm_on_spark.spark.session.settings import check_session, settings_applied
+from storm_on_spark.spark.session.started import cores
 
 __all__ = [
     "check_session",

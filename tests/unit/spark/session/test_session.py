@@ -10,8 +10,9 @@ import pytest
 
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.dirs import cache_dir, state_dir, writable_dir
-from storm_on_spark.spark.session.local import _cause, _merged, _settings, _socket_setting, _user_path, _with_jars
+from storm_on_spark.spark.session.local import _cause
 from storm_on_spark.spark.session.settings import required_settings, with_attempts
+from storm_on_spark.spark.session.started import _user_path, merged, socket_setting, started_settings, with_jars
 
 
 @pytest.mark.parametrize(
@@ -38,50 +39,50 @@ def test_settings_of_the_design() -> None:
 
 
 def test_a_local_session_listens_on_loopback_only(tmp_path: Path) -> None:
-    local = _settings("local[2,4]", tmp_path / "x.log", tmp_path, None)
+    local = started_settings("local[2,4]", tmp_path / "x.log", tmp_path, None)
     assert (local["spark.driver.host"], local["spark.driver.bindAddress"]) == ("127.0.0.1", "127.0.0.1")
-    assert "spark.driver.host" not in _settings("spark://host:7077", tmp_path / "x.log", tmp_path, None)
+    assert "spark.driver.host" not in started_settings("spark://host:7077", tmp_path / "x.log", tmp_path, None)
 
 
 def test_what_else_runs_on_a_local_session_has_as_many_partitions_as_task_slots(tmp_path: Path) -> None:
     key = "spark.sql.shuffle.partitions"
-    assert _settings("local[3,4]", tmp_path / "x.log", tmp_path, None)[key] == "3"
+    assert started_settings("local[3,4]", tmp_path / "x.log", tmp_path, None)[key] == "3"
     for master in "spark://host:7077", "local-cluster[2,1,1024]":
-        assert key not in _settings(master, tmp_path / "x.log", tmp_path, None)
+        assert key not in started_settings(master, tmp_path / "x.log", tmp_path, None)
 
 
 def test_executors_on_other_machines_get_no_folder_of_the_driver_for_their_sockets(tmp_path: Path) -> None:
     key, sockets = "spark.python.unix.domain.socket.dir", tmp_path / "sockets"
-    assert _socket_setting("local[2,4]", tmp_path, sockets) == {key: str(sockets)}
-    assert _socket_setting("local-cluster[2,1,1024]", tmp_path, tmp_path) == {key: str(tmp_path)}
-    assert _socket_setting("spark://host:7077", tmp_path, tmp_path) == {}
-    assert _socket_setting("spark://host:7077", tmp_path, sockets) == {key: "/tmp"}
+    assert socket_setting("local[2,4]", tmp_path, sockets) == {key: str(sockets)}
+    assert socket_setting("local-cluster[2,1,1024]", tmp_path, tmp_path) == {key: str(tmp_path)}
+    assert socket_setting("spark://host:7077", tmp_path, tmp_path) == {}
+    assert socket_setting("spark://host:7077", tmp_path, sockets) == {key: "/tmp"}
 
 
 def test_sockets_are_not_in_a_container_of_yarn_whose_path_is_too_long_for_them(tmp_path: Path) -> None:
-    assert _socket_setting("yarn", tmp_path, tmp_path) == {"spark.python.unix.domain.socket.dir": "/tmp"}
+    assert socket_setting("yarn", tmp_path, tmp_path) == {"spark.python.unix.domain.socket.dir": "/tmp"}
 
 
 def test_executors_on_other_machines_get_the_jars_of_a_store_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "fetch", lambda wanted: (Path("/cache/aws.jar"), Path("/cache/bundle.jar")))
     paths, place = "/cache/aws.jar:/cache/bundle.jar", "s3a://bucket/folder"
-    assert _with_jars({}, place, "local[2,4]") == {
+    assert with_jars({}, place, "local[2,4]") == {
         "spark.driver.extraClassPath": paths,
         "spark.executor.extraClassPath": paths,
     }
-    assert _with_jars({"spark.jars": "/my.jar"}, place, "spark://host:7077") == {
+    assert with_jars({"spark.jars": "/my.jar"}, place, "spark://host:7077") == {
         "spark.driver.extraClassPath": paths,
         "spark.jars": "/my.jar,/cache/aws.jar,/cache/bundle.jar",
     }
     own = {"spark.jars": "/my/hadoop-aws.jar"}
-    assert _with_jars(own, place, "spark://host:7077") == own
-    assert _with_jars({}, "/folder", "spark://host:7077") == {}
+    assert with_jars(own, place, "spark://host:7077") == own
+    assert with_jars({}, "/folder", "spark://host:7077") == {}
 
 
 def test_the_users_java_options_are_added_to_ours() -> None:
     ours = {"spark.driver.extraJavaOptions": "-Xss8m", "spark.driver.extraClassPath": "/a.jar", "x": "1"}
     theirs = {"spark.driver.extraJavaOptions": "-Da=b", "spark.driver.extraClassPath": "/b.jar", "x": "2"}
-    assert _merged(ours, theirs) == {
+    assert merged(ours, theirs) == {
         "spark.driver.extraJavaOptions": "-Xss8m -Da=b",
         "spark.driver.extraClassPath": "/a.jar:/b.jar",
         "x": "2",
