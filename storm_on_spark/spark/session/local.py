@@ -40,6 +40,7 @@ from storm_on_spark.spark.session.owned import remove_owned
 from storm_on_spark.spark.session.settings import (
     BARE_FS_CLASS,
     BARE_FS_KEY,
+    check_session,
     parallelism_of,
     required_settings,
     with_attempts,
@@ -61,6 +62,8 @@ from storm_on_spark.spark.session.started import (
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
+
+__all__ = ["check_session", "expected_parallelism", "local_session", "log_file", "stop_session"]
 
 STARTED_WITH = tuple(
     f"storm_on_spark.spark.{name}" for name in ("compiled", "query.lowering", "running.topology", "query.sink")
