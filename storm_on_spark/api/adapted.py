@@ -31,3 +31,15 @@ def component_class(component: object) -> type:
     """Returns the class that the user wrote: the component's own, or the class that it wraps."""
     adapted = getattr(component, "adapted", None)
     return adapted.component_class if isinstance(adapted, Adapted) else type(component)
+
+
+def component_title(component: object) -> str:
+    """Returns what people call a component: its attribute `title` if a front end made it, else the class's name.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> component_title(SimpleNamespace(title="map → filter")), component_title("text")
+        ('map → filter', 'str')
+    """
+    title = getattr(component, "title", None)
+    return title if isinstance(title, str) and title else component_class(component).__qualname__

@@ -8,6 +8,7 @@ Exception
 │   ├── TupleError                  (ValueError)    an emit or a read that doesn't fit the stream
 │   │   └── UnknownFieldError       (KeyError)      a field that the stream doesn't have
 │   ├── ComponentError              (RuntimeError)  user code of a spout, bolt or grouping failed
+│   ├── OperationError              (RuntimeError)  a function of a stream program failed
 │   ├── CheckpointError             (RuntimeError)  the checkpoint is damaged or belongs to something else
 │   ├── SetupError                  (RuntimeError)  the machine lacks something: Java, a jar, a port
 │   ├── UnusableError               (RuntimeError)  a component can do nothing at all
@@ -129,6 +130,10 @@ class ComponentError(StormError, RuntimeError):
     def __str__(self) -> str:
         where = "" if self.task is None else f" (task {self.task})"
         return f'component "{self.component}"{where} failed in {self.phase}: {self.message}'
+
+
+class OperationError(StormError, RuntimeError):
+    """A function that was given to an operation of a stream raised an exception; the message names the operation."""
 
 
 class CheckpointError(StormError, RuntimeError):

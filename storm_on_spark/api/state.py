@@ -66,6 +66,9 @@ class BaseStatefulBolt(BaseRichBolt):
         ...         self.collector.ack(tup)
     """
 
+    state_layout: str | None = None
+    """What the state holds and in which order, in words. A checkpoint in which it was another can't be continued."""
+
     @abstractmethod
     def init_state(self, state: KeyValueState) -> None:
         """Called with the task's state as of the last committed micro-batch.

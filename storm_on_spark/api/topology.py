@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.adapted import component_class
+from storm_on_spark.api.adapted import component_class, component_title
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.text import html
@@ -120,7 +120,7 @@ class ComponentSpec:
 
     def __str__(self) -> str:
         size = f"x{self.parallelism}" if self.num_tasks is None else f"x{self.parallelism}, {self.num_tasks} tasks"
-        parts = [f"{self.kind.value} {self.id} ({component_class(self.component).__qualname__}, {size})"]
+        parts = [f"{self.kind.value} {self.id} ({component_title(self.component)}, {size})"]
         if self.inputs:
             parts.append("<- " + ", ".join(f"{source} {grouping.describe()}" for source, grouping in self.inputs))
         if self.streams:
@@ -159,7 +159,7 @@ class Topology:
             Node(
                 spec.id,
                 spec.id,
-                f"{component_class(spec.component).__qualname__} x{spec.parallelism}",
+                f"{component_title(spec.component)} x{spec.parallelism}",
                 "spout" if spec.is_spout else "bolt",
             )
             for spec in self.components.values()

@@ -42,8 +42,10 @@ def _component(plan: PlacedPlan, component: PlannedComponent, position: Mapping[
     spec = plan.topology[component.id]
     operator = None if component.stateless or spec.is_spout else position[component.stage]
     native = {"native": True} if component.id in plan.native_spouts else {}
+    layout = getattr(spec.component, "state_layout", None)
     return {
         **native,
+        **({"layout": layout} if isinstance(layout, str) else {}),
         "spout": spec.is_spout,
         "stateful": not component.stateless,
         "tasks": list(component.tasks),
@@ -117,6 +119,8 @@ def _stateful_differences(name: str, was: Mapping[str, Any], now: Mapping[str, A
     if not now["stateful"]:
         yield f"{what} has become stateless, but the checkpoint holds its state"
         return
+    if (before := was.get("layout")) != (after := now.get("layout")):
+        yield f"{what} kept the state of {before or 'code of its own'} and now of {after or 'code of its own'}"
     yield from _task_differences(what, was, now)
     if was["operator"] != now["operator"]:
         yield f"{what} has moved to another stateful stage, where its state is not found"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from storm_on_spark.api.adapted import component_class, component_title
 from storm_on_spark.api.topology import ComponentSpec
 from storm_on_spark.plan.logical import LogicalGraph, Verdict
 from storm_on_spark.plan.proof.prover import NotProved, Proof
@@ -46,6 +47,9 @@ def judge(bolt: object) -> Verdict:
     """
     declared = getattr(bolt, "stateless", None)
     if declared is not None:
+        if (title := component_title(bolt)) != component_class(bolt).__qualname__:
+            # A front end has made the bolt, and knows.
+            return Verdict(declared, f"{'stateless' if declared else 'stateful'}: {title}")
         return Verdict(True, "declared") if declared else Verdict(False, "declared stateful")
     proof = Proof(bolt)
     try:

@@ -1,0 +1,46 @@
+"""The graph while the user's calls add to it."""
+
+from __future__ import annotations
+
+from storm_on_spark.api.text import html
+from storm_on_spark.api.text.graph import Edge, graph
+from storm_on_spark.api.text.graph import Node as Box
+from storm_on_spark.streams.graph.model import Graph, Link, Node, Operation, Port, Source
+
+
+class Draft:
+    """A graph that grows; a builder and its streams share it."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, Node] = {}
+
+    @property
+    def graph(self) -> Graph:
+        """The graph so far."""
+        return Graph(self._nodes)
+
+    @property
+    def next_id(self) -> int:
+        """The id for the next node."""
+        return len(self._nodes)
+
+    def add(self, node: Node) -> Link:
+        """Adds a node, and returns the link to its values."""
+        self._nodes[node.id] = node
+        return Link(Port(node.id))
+
+    def picture(self) -> str:
+        """Returns the graph as HTML."""
+        boxes, edges = [], []
+        for node in self._nodes.values():
+            title = node.processor.name if isinstance(node, Operation) else type(node.component).__qualname__
+            kind = "spout" if isinstance(node, Source) else "bolt"
+            boxes.append(Box(str(node.id), title, f"{node.where} x{node.parallelism}", kind))
+            edges += [Edge(str(link.port.node), str(node.id), _describe(link)) for link in node.links]
+        title = html.line(f"Streams: {html.counted(len(boxes), 'operation')}", strong=True)
+        return html.block(title, graph(boxes, edges))
+
+
+def _describe(link: Link) -> str:
+    parts = [link.grouping.describe()] if link.grouping else []
+    return ", ".join([*parts, *(["window"] if link.window else [])])

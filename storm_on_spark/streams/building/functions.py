@@ -1,0 +1,115 @@
+"""Checks of the functions that users give to operations, and where the call of an operation is."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import BuiltinMethodType, CodeType, FunctionType
+from typing import Any, Final
+
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.text.wording import kind_of
+
+_OURS: Final = __name__.partition(".")[0] + "."
+_EXAMPLES: Final = _OURS + "examples"
+_STORES: Final = frozenset(("STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL"))
+_CONTAINERS: Final = (list, dict, set, bytearray)
+_CHANGES: Final = frozenset(
+    [
+        "append",
+        "extend",
+        "insert",
+        "remove",
+        "pop",
+        "clear",
+        "sort",
+        "reverse",
+        "add",
+        "discard",
+        "update",
+        "setdefault",
+        "popitem",
+        "difference_update",
+        "intersection_update",
+        "symmetric_difference_update",
+        "subtract",
+    ]
+)
+
+
+def caller() -> str:
+    """Returns file and line of the user's call, for messages."""
+    frame = inspect.currentframe()
+    assert frame is not None
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith(_OURS) or module.startswith(_EXAMPLES):
+            break
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def checked(function: Any, arguments: int, operation: str, where: str) -> Callable[..., Any]:
+    """Returns a function that an operation may call.
+
+    Args:
+        function: what the user gave.
+        arguments: with how many arguments it will be called.
+        operation: the operation's name.
+        where: of the user's call.
+
+    Raises:
+        InvalidTopologyError: it is no function, takes other arguments, or visibly keeps something between calls, which
+            would be lost.
+    """
+    what = f"{operation} ({where})"
+    if not callable(function):
+        raise InvalidTopologyError(f"{what} takes a function, not {kind_of(function)}")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidTopologyError(f"{what}: the function is async, and nothing would await it")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        pass  # functions of C without a signature
+    else:
+        try:
+            signature.bind(*range(arguments))
+        except TypeError:
+            count = "one argument" if arguments == 1 else f"{arguments} arguments"
+            raise InvalidTopologyError(f"{what}: the function is called with {count}, but takes {signature}") from None
+    for kept in _kept(function):
+        raise InvalidTopologyError(
+            f"{what}: the function {kept}. Every task has a copy of it, and what it keeps is lost; keep it with "
+            "update_state_by_key or an aggregation, or send values to a bolt of your own with to(bolt)"
+        )
+    return function  # type: ignore[no-any-return]
+
+
+def _kept(function: Any) -> Iterator[str]:
+    """Yields what a function visibly changes outside of itself."""
+    if isinstance(function, BuiltinMethodType):
+        if isinstance(function.__self__, _CONTAINERS) and function.__name__ in _CHANGES:
+            yield f"changes {kind_of(function.__self__)}"
+    elif isinstance(function, FunctionType):
+        closure = inspect.getclosurevars(function)
+        outside = {**closure.globals, **closure.nonlocals}
+        yield from _changes(function.__code__, frozenset(function.__code__.co_freevars), outside)
+
+
+def _changes(code: CodeType, free: frozenset[str], outside: dict[str, Any]) -> Iterator[str]:
+    loaded: Any = None
+    for step in dis.get_instructions(code):
+        name = str(step.argval)
+        if step.opname in _STORES and (step.opname.endswith("GLOBAL") or name in free):
+            yield f"assigns {name}, a variable outside of it"
+        if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(loaded, _CONTAINERS) and name in _CHANGES:
+            yield f"changes {kind_of(loaded)} outside of it ({name})"
+        if step.opname in ("LOAD_DEREF", "LOAD_GLOBAL"):
+            loaded = outside.get(name)
+        elif step.opname not in ("CACHE", "PUSH_NULL", "NOP"):
+            loaded = None
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _changes(constant, free & frozenset(constant.co_freevars), outside)

@@ -1,0 +1,108 @@
+"""Pass: decides which operations share a bolt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.streams.graph.model import Graph, Link, Operation, Window
+from storm_on_spark.streams.operations.aggregating import StateQuery
+
+
+@dataclass
+class Group:
+    """Operations that share a bolt: what one forwards to another is a call."""
+
+    parallelism: int
+    operations: list[Operation]
+
+    @property
+    def ids(self) -> set[int]:
+        """The operations' ids."""
+        return {operation.id for operation in self.operations}
+
+    def links_in(self) -> list[tuple[Operation, int, Link]]:
+        """Returns the links from outside: operation, number of its input, and link."""
+        ids = self.ids
+        return [
+            (operation, number, link)
+            for operation in self.operations
+            for number, link in enumerate(operation.links)
+            if link.port.node not in ids or link.grouping or link.window
+        ]
+
+    @property
+    def window(self) -> Window | None:
+        """The window of the values that come from outside.
+
+        Raises:
+            InvalidTopologyError: there are several.
+        """
+        found = {link.window: operation for operation, _, link in self.links_in() if link.window}
+        if len(found) > 1:
+            labels = " and ".join(operation.label for operation in found.values())
+            raise InvalidTopologyError(
+                f"{labels}: values of two different windows meet here; give both streams the same window, or gather "
+                "each in an operation of its own and repartition its results"
+            )
+        return next(iter(found), None)
+
+    @property
+    def stateful(self) -> bool:
+        """Whether an operation keeps something from one value to the next."""
+        return self.window is None and any(operation.processor.stateful for operation in self.operations)
+
+    @property
+    def title(self) -> str:
+        """The operations' names, in order."""
+        return " → ".join(operation.processor.name for operation in self.operations)
+
+
+def fuse(graph: Graph) -> list[Group]:
+    """Returns the groups of operations, each after those that it gets values from.
+
+    An operation joins the group of all its inputs if any task will do and the parallelism is the same. Operations with
+    the same inputs from outside, such as two filters of one spout's tuples, share a group too. A query of state joins
+    the operation that has the state. Groups become one where their results for the same
+    window meet.
+    """
+    groups: list[Group] = []
+    group_of: dict[int, Group] = {}
+    by_links: dict[object, Group] = {}
+    for operation in graph.operations():
+        group = _group(operation, group_of, by_links)
+        if group is None:
+            group = Group(operation.parallelism, [])
+            groups.append(group)
+            by_links[operation.links, operation.parallelism] = group
+        group.operations.append(operation)
+        group_of[operation.id] = group
+    return [group for group in groups if group.operations]
+
+
+def _group(operation: Operation, group_of: dict[int, Group], by_links: dict[object, Group]) -> Group | None:
+    processor = operation.processor
+    if isinstance(processor, StateQuery):
+        return group_of[processor.state]
+    if all(_is_call(link, group_of) for link in operation.links):
+        feeding = list({id(group_of[link.port.node]): group_of[link.port.node] for link in operation.links}.values())
+        if {group.parallelism for group in feeding} == {operation.parallelism}:
+            window = feeding[0].window
+            if len(feeding) == 1 or (window is not None and all(group.window == window for group in feeding)):
+                return _merged(feeding, group_of)
+    return by_links.get((operation.links, operation.parallelism))
+
+
+def _merged(groups: list[Group], group_of: dict[int, Group]) -> Group:
+    """Puts groups into the first: results for the same window of several streams meet in one bolt."""
+    first = groups[0]
+    for other in groups[1:]:
+        first.operations += other.operations
+        group_of.update(dict.fromkeys(other.ids, first))
+        other.operations.clear()
+    first.operations.sort(key=lambda operation: operation.id)
+    return first
+
+
+def _is_call(link: Link, group_of: dict[int, Group]) -> bool:
+    return link.grouping is None and link.window is None and link.port.node in group_of

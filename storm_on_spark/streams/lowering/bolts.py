@@ -1,0 +1,97 @@
+"""The bolts that execute operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.api.component import BaseBasicBolt
+from storm_on_spark.api.errors import FailedException, ReportedFailedException
+from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.streams.lowering.wiring import Program, Running
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.task.collector import BasicOutputCollector, OutputCollector
+    from storm_on_spark.api.task.context import TopologyContext
+    from storm_on_spark.api.tuple import Tuple
+
+
+class _NoAttributes:
+    """Where a bolt's attributes are saved: nothing is to be saved, since what a bolt keeps is in its state."""
+
+
+class _OperationsBolt:
+    """What the bolts have in common."""
+
+    def __init__(self, program: Program, title: str) -> None:
+        self.program = program
+        self.title = title
+        self._running: Running
+
+    @property
+    def state_holder(self) -> _NoAttributes:
+        """The object whose attributes are saved."""
+        return _NoAttributes()
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares a stream for each output that other bolts get."""
+        program = self.program
+        pairs = {operation.id: operation.pairs for operation in program.operations}
+        for port, stream in program.outputs.items():
+            fields = ["key", "value"] if pairs[port.node] else ["value"]
+            if program.timestamp_field is not None:
+                fields.append(program.timestamp_field)
+            declarer.declare_stream(stream, Fields(fields))
+
+
+class OperationsBolt(_OperationsBolt, BaseBasicBolt):
+    """Executes operations that keep nothing."""
+
+    stateless = True
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Connects the operations."""
+        self._running = self.program.start(self._emit, None)
+
+    def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
+        """Executes the operations for a tuple."""
+        self._collector = collector
+        self._running.take(tup)
+
+    def _emit(self, values: list[Any], stream: str) -> None:
+        self._collector.emit(values, stream=stream)
+
+
+class StatefulOperationsBolt(_OperationsBolt, BaseStatefulBolt):
+    """Executes operations that keep something from one value to the next."""
+
+    stateless = False
+
+    def __init__(self, program: Program, title: str) -> None:
+        super().__init__(program, title)
+        self.state_layout = program.layout
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Keeps the collector."""
+        self._collector = collector
+
+    def init_state(self, state: KeyValueState) -> None:
+        """Connects the operations."""
+        self._running = self.program.start(self._emit, state)
+
+    def execute(self, tup: Tuple) -> None:
+        """Executes the operations for a tuple."""
+        self._anchor = tup
+        try:
+            self._running.take(tup)
+        except FailedException as failure:
+            if isinstance(failure, ReportedFailedException):
+                self._collector.report_error(failure)
+            self._collector.fail(tup)
+        else:
+            self._collector.ack(tup)
+
+    def _emit(self, values: list[Any], stream: str) -> None:
+        self._collector.emit(values, anchors=self._anchor, stream=stream)

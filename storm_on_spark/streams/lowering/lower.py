@@ -1,0 +1,162 @@
+"""From a graph to a topology: the one place where operations become bolts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, Final
+
+from storm_on_spark.api.building.builder import BoltDeclarer, TopologyBuilder
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.streams.grouping import Grouping, ShuffleGrouping
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.streams.graph.fuse import Group, fuse
+from storm_on_spark.streams.graph.model import Graph, Link, Node, Operation, Port, Sink, Source
+from storm_on_spark.streams.graph.windows import delay_windows, keep_windows_in_one_task
+from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt
+from storm_on_spark.streams.lowering.wiring import Entry, Program, Shape
+
+PASSES: Final[tuple[Callable[[Graph], Graph], ...]] = (delay_windows, keep_windows_in_one_task)
+"""Applied in this order, before `fuse`."""
+
+
+def lower(graph: Graph) -> Topology:
+    """Returns the topology that executes a graph.
+
+    Spouts are named `spout1`, `spout2` and so on, bolts `bolt1` and so on, as in Storm; users may name their own.
+
+    Raises:
+        InvalidTopologyError: windows or names don't fit together.
+    """
+    graph = reduce(lambda given, apply: apply(given), PASSES, graph)
+    return _Lowering(graph, fuse(graph)).topology()
+
+
+class _Lowering:
+    def __init__(self, graph: Graph, groups: list[Group]) -> None:
+        self._graph = graph
+        self._groups = groups
+        self._group_of = {operation.id: group for group in groups for operation in group.operations}
+        self._builder = TopologyBuilder()
+        #: Component by node.
+        self._names: dict[int, str] = {}
+        self._timed = self._timestamp_fields()
+
+    def topology(self) -> Topology:
+        for number, source in enumerate((n for n in self._graph.nodes.values() if isinstance(n, Source)), start=1):
+            self._names[source.id] = source.name or f"spout{number}"
+            self._builder.set_spout(self._names[source.id], source.component, source.parallelism)
+        bolts: list[Group | Sink] = sorted([*self._groups, *self._sinks()], key=_first)
+        for number, bolt in enumerate(bolts, start=1):
+            if isinstance(bolt, Sink):
+                self._names[bolt.id] = bolt.name or f"bolt{number}"
+            else:
+                self._names.update(dict.fromkeys(bolt.ids, f"bolt{number}"))
+        for bolt in bolts:
+            if isinstance(bolt, Group):
+                self._add_group(bolt)
+            else:
+                self._add_sink(bolt)
+        return self._builder.create_topology()
+
+    def _sinks(self) -> list[Sink]:
+        return [node for node in self._graph.nodes.values() if isinstance(node, Sink)]
+
+    def _add_sink(self, sink: Sink) -> None:
+        declarer = self._builder.set_bolt(self._names[sink.id], sink.component, sink.parallelism)
+        for link in sink.links:
+            self._subscribe(declarer, link)
+
+    def _add_group(self, group: Group) -> None:
+        links = group.links_in()
+        entries = tuple(
+            Entry(
+                self._names[link.port.node],
+                self._stream(link.port),
+                self._shape(link.port.node),
+                operation.id,
+                number,
+            )
+            for operation, number, link in links
+        )
+        program = Program(
+            tuple(group.operations),
+            entries,
+            {port: self._stream(port) for port in self._ports_out(group)},
+            group.window is not None,
+            self._timed.get(group.operations[0].id),
+        )
+        declarer = self._builder.set_bolt(self._names[group.operations[0].id], _bolt(group, program), group.parallelism)
+        groupings: dict[Port, Grouping | None] = {}
+        for operation, _, link in links:
+            if groupings.setdefault(link.port, link.grouping) != link.grouping:
+                raise InvalidTopologyError(
+                    f"{operation.label}: the same values come here by two groupings; put repartition before one of them"
+                )
+        for _, _, link in {link.port: (0, 0, link) for _, _, link in links}.values():
+            self._subscribe(declarer, link)
+
+    def _subscribe(self, declarer: BoltDeclarer, link: Link) -> None:
+        source = GlobalStreamId(self._names[link.port.node], self._stream(link.port))
+        declarer.grouping(source, link.grouping or ShuffleGrouping())
+
+    def _ports_out(self, group: Group) -> list[Port]:
+        """Returns the outputs of a group that other bolts get."""
+        ids = group.ids
+        return [
+            Port(operation.id, output)
+            for operation in group.operations
+            for output in range(operation.processor.outputs)
+            if any(
+                link.port == Port(operation.id, output) and (consumer.id not in ids or link.grouping or link.window)
+                for consumer in self._graph.consumers(operation.id)
+                for link in consumer.links
+            )
+        ]
+
+    def _stream(self, port: Port) -> str:
+        node = self._graph.nodes[port.node]
+        if not isinstance(node, Operation):
+            return DEFAULT_STREAM
+        return f"s{node.id}" if node.processor.outputs == 1 else f"s{node.id}-{port.output}"
+
+    def _shape(self, number: int) -> Shape:
+        node = self._graph.nodes[number]
+        if not isinstance(node, Operation):
+            return Shape.TUPLE
+        return Shape.PAIR if node.pairs else Shape.VALUE
+
+    def _timestamp_fields(self) -> dict[int, str]:
+        """Returns, by operation, the field with the time of the event that windows after it need."""
+        needed: dict[int, str] = {}
+        for node in reversed(list(self._graph.nodes.values())):
+            for link in node.links:
+                field = link.window.timestamp_field if link.window else needed.get(node.id)
+                before = needed.setdefault(link.port.node, field) if field else None
+                if before != field and field:
+                    raise InvalidTopologyError(
+                        f'{_label(node)}: windows use the time fields "{before}" and "{field}" of the same values; '
+                        "use one field in all windows"
+                    )
+        for group in self._groups:
+            # All streams of a bolt have the same fields.
+            fields = {needed[operation.id] for operation in group.operations if operation.id in needed}
+            needed.update({operation.id: field for operation in group.operations for field in fields})
+        return needed
+
+
+def _label(node: Node) -> str:
+    return node.label if isinstance(node, Operation) else f"to ({node.where})"
+
+
+def _first(bolt: Group | Sink) -> int:
+    return bolt.operations[0].id if isinstance(bolt, Group) else bolt.id
+
+
+def _bolt(group: Group, program: Program) -> Any:
+    if group.window is not None:
+        raise NotImplementedError
+    if group.stateful:
+        return StatefulOperationsBolt(program, group.title)
+    return OperationsBolt(program, group.title)

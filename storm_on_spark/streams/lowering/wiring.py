@@ -1,0 +1,225 @@
+"""Connecting the operations of one bolt: from descriptions to functions that call each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from storm_on_spark.api.errors import FailedException, OperationError
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.api.text.traces import summary
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.streams.graph.model import Operation, Port
+from storm_on_spark.streams.operations.aggregating import StateQuery
+from storm_on_spark.streams.operations.processor import Consume, Place, Store
+
+
+class Shape(Enum):
+    """How a tuple holds a value."""
+
+    TUPLE = "the tuple itself"
+    VALUE = "its first field"
+    PAIR = "its first two fields"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where the tuples of a stream go."""
+
+    component: str
+    stream: str
+    shape: Shape
+    operation: int
+    input: int
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a bolt executes."""
+
+    operations: tuple[Operation, ...]
+    entries: tuple[Entry, ...]
+    outputs: Mapping[Port, str]
+    """The streams of the results that other bolts get."""
+    windowed: bool = False
+    timestamp_field: str | None = None
+    """The field with the time of the event, which results carry on; None if no window needs it."""
+
+    @property
+    def layout(self) -> str:
+        """What the state holds, in words: a checkpoint with another layout can't be continued."""
+        return ", ".join(operation.processor.name for operation in self._keepers())
+
+    def _keepers(self) -> list[Operation]:
+        return [
+            operation
+            for operation in self.operations
+            if operation.processor.stateful and not isinstance(operation.processor, StateQuery)
+        ]
+
+    def start(self, emit: Callable[[list[Any], str], None], state: KeyValueState | None) -> Running:
+        """Returns the operations, ready for tuples.
+
+        Args:
+            emit: called with values and stream.
+            state: the bolt's; None if no operation keeps anything.
+        """
+        running = Running(self, emit)
+        numbers = {operation.id: number for number, operation in enumerate(self._keepers())}
+        inputs: dict[int, Sequence[Consume]] = {}
+        finishes: list[Callable[[], None]] = []
+        for operation in reversed(self.operations):
+            processor = operation.processor
+            owner = processor.state if isinstance(processor, StateQuery) else operation.id
+            store: Store = NO_STATE if state is None or owner not in numbers else ScopedState(state, numbers[owner])
+            forward = [
+                self._forward(Port(operation.id, output), operation.pairs, inputs, running)
+                for output in range(processor.outputs)
+            ]
+            bound = processor.bind(Place(forward, store, self.windowed))
+            inputs[operation.id] = [_labelled(consume, operation.label) for consume in bound.inputs]
+            if bound.finish is not None:
+                finishes.append(_labelled_finish(bound.finish, operation.label))
+        running.finishes = finishes[::-1]
+        for entry in self.entries:
+            target = inputs[entry.operation][entry.input]
+            running.entries.setdefault((entry.component, entry.stream), []).append(_reading(entry.shape, target))
+        return running
+
+    def _forward(self, port: Port, pairs: bool, inputs: Mapping[int, Sequence[Consume]], running: Running) -> Consume:
+        targets = [
+            inputs[operation.id][number]
+            for operation in self.operations
+            for number, link in enumerate(operation.links)
+            if link.port == port and not link.grouping and not link.window
+        ]
+        if (stream := self.outputs.get(port)) is not None:
+            targets.append(running.emitter(stream, pairs))
+        if len(targets) == 1:
+            return targets[0]
+
+        def forward(value: Any) -> None:
+            for target in targets:
+                target(value)
+
+        return forward
+
+
+class Running:
+    """The operations of a bolt in a task."""
+
+    def __init__(self, program: Program, emit: Callable[[list[Any], str], None]) -> None:
+        self._emit = emit
+        self._timed = program.timestamp_field
+        #: What takes the tuples of each (component, stream).
+        self.entries: dict[tuple[str, str], list[Consume]] = {}
+        #: What ends a window, in the operations' order.
+        self.finishes: list[Callable[[], None]] = []
+        #: The time of the event that is processed, for results.
+        self.timestamp: Any = None
+
+    def take(self, tup: Tuple) -> None:
+        """Executes the operations for a tuple."""
+        if self._timed is not None:
+            self.timestamp = tup[self._timed]
+        self.gather(tup)
+
+    def gather(self, tup: Tuple) -> None:
+        """Executes the operations for a tuple of a window; its results have the window's time."""
+        for consume in self.entries.get((tup.source_component, tup.source_stream), ()):
+            consume(tup)
+
+    def finish(self) -> None:
+        """Ends a window."""
+        for finish in self.finishes:
+            finish()
+
+    def emitter(self, stream: str, pairs: bool) -> Consume:
+        """Returns what emits values on a stream."""
+        emit = self._emit
+        if self._timed is not None:
+
+            def emit_timed(value: Any) -> None:
+                emit([*(value if pairs else (value,)), self.timestamp], stream)
+
+            return emit_timed
+        if pairs:
+            return lambda pair: emit([pair[0], pair[1]], stream)
+        return lambda value: emit([value], stream)
+
+
+class ScopedState:
+    """The state of one operation: a part of the bolt's `KeyValueState`.
+
+    Example:
+        >>> from storm_on_spark.runtime.state.keyvalue.state import StoredState
+        >>> whole = StoredState()
+        >>> ScopedState(whole, 0).put("storm", 1)
+        >>> ScopedState(whole, 1).get("storm", 0), list(ScopedState(whole, 0).items())
+        (0, [('storm', 1)])
+    """
+
+    def __init__(self, state: KeyValueState, number: int) -> None:
+        self._state, self._number = state, number
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Returns the value of `key`, or `default`."""
+        return self._state.get((self._number, key), default)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of `key`."""
+        self._state.put((self._number, key), value)
+
+    def delete(self, key: Any) -> Any:
+        """Removes `key`, and returns its value or None."""
+        return self._state.delete((self._number, key))
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Yields all pairs."""
+        return ((key, value) for (number, key), value in self._state.items() if number == self._number)
+
+
+class _NoState:
+    """The store of operations that keep nothing."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return default
+
+    def put(self, key: Any, value: Any) -> None:
+        raise RuntimeError("this bolt was built without state")
+
+    def delete(self, key: Any) -> Any:
+        return None
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return iter(())
+
+
+NO_STATE = _NoState()
+
+
+def _labelled(consume: Consume, label: str) -> Consume:
+    def call(value: Any) -> None:
+        try:
+            consume(value)
+        except (FailedException, OperationError):
+            raise
+        except Exception as error:
+            raise OperationError(f"{label}: {summary(error)}") from error
+
+    return call
+
+
+def _labelled_finish(finish: Callable[[], None], label: str) -> Callable[[], None]:
+    call = _labelled(lambda _: finish(), label)
+    return lambda: call(None)
+
+
+def _reading(shape: Shape, target: Consume) -> Consume:
+    if shape is Shape.TUPLE:
+        return target
+    if shape is Shape.PAIR:
+        return lambda tup: target((tup[0], tup[1]))
+    return lambda tup: target(tup[0])

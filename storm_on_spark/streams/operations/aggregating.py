@@ -1,0 +1,171 @@
+"""Aggregations of all values of a stream, or of those with equal keys.
+
+Outside of windows each value gives the result of all values so far. In a window there is one result, at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from storm_on_spark.streams.operations.aggregators import Collect, CombinerAggregator, Count
+from storm_on_spark.streams.operations.processor import Bound, Place, Processor
+
+_NONE: Final = object()
+"""Stands for no value so far, which None doesn't: a reduction may give None."""
+
+
+@dataclass(frozen=True)
+class _Folding(Processor):
+    """Folds values into accumulators by key."""
+
+    stateful = True
+    gathers = True
+    by_key = True
+
+    def _steps(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
+        """Returns what folds a value into an accumulator, or into `_NONE`, and what makes a result of it."""
+        raise NotImplementedError
+
+    def bind(self, place: Place) -> Bound:
+        (forward,) = place.forward
+        fold, result = self._steps()
+        by_key, get, put = self.by_key, place.store.get, place.store.put
+
+        def give(key: Any, accumulator: Any) -> None:
+            forward((key, result(accumulator)) if by_key else result(accumulator))
+
+        if not place.windowed:
+
+            def take(given: Any) -> None:
+                key, value = given if by_key else (None, given)
+                accumulator = fold(get(key, _NONE), value)
+                put(key, accumulator)
+                give(key, accumulator)
+
+            return Bound([take])
+        folded: dict[Any, Any] = {}
+
+        def gather(given: Any) -> None:
+            key, value = given if by_key else (None, given)
+            folded[key] = fold(folded.get(key, _NONE), value)
+
+        def finish() -> None:
+            found = list(folded.items())
+            folded.clear()
+            for key, accumulator in found:
+                give(key, accumulator)
+
+        return Bound([gather], finish)
+
+
+@dataclass(frozen=True)
+class AggregateByKey(_Folding):
+    """The aggregated values of each key."""
+
+    aggregator: CombinerAggregator
+    name = "aggregate_by_key"
+
+    def _steps(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
+        init, apply = self.aggregator.init, self.aggregator.apply
+
+        def fold(accumulator: Any, value: Any) -> Any:
+            return apply(init() if accumulator is _NONE else accumulator, value)
+
+        return fold, self.aggregator.result
+
+
+@dataclass(frozen=True)
+class CountByKey(AggregateByKey):
+    """The number of values of each key."""
+
+    aggregator: CombinerAggregator = field(default_factory=Count)
+    name = "count_by_key"
+
+
+@dataclass(frozen=True)
+class GroupByKey(AggregateByKey):
+    """The list of values of each key."""
+
+    aggregator: CombinerAggregator = field(default_factory=Collect)
+    name = "group_by_key"
+
+
+@dataclass(frozen=True)
+class ReduceByKey(_Folding):
+    """The values of each key, reduced to one by a function of two."""
+
+    function: Callable[[Any, Any], Any]
+    name = "reduce_by_key"
+
+    def _steps(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
+        function = self.function
+
+        def fold(accumulator: Any, value: Any) -> Any:
+            return value if accumulator is _NONE else function(accumulator, value)
+
+        return fold, lambda accumulator: accumulator
+
+
+@dataclass(frozen=True)
+class Aggregate(AggregateByKey):
+    """The aggregate of all values."""
+
+    name = "aggregate"
+    by_key = False
+
+
+@dataclass(frozen=True)
+class CountAll(Aggregate):
+    """The number of all values."""
+
+    aggregator: CombinerAggregator = field(default_factory=Count)
+    name = "count"
+
+
+@dataclass(frozen=True)
+class Reduce(ReduceByKey):
+    """All values, reduced to one."""
+
+    name = "reduce"
+    by_key = False
+
+
+@dataclass(frozen=True)
+class UpdateStateByKey(Processor):
+    """The state of each key, updated with each value; `state_query` reads it."""
+
+    initial: Any
+    update: Callable[[Any, Any], Any]
+    name = "update_state_by_key"
+    stateful = True
+    ends_window = True
+
+    def bind(self, place: Place) -> Bound:  # noqa: D102
+        (forward,), store = place.forward, place.store
+        updater = CombinerAggregator.of(self.initial, self.update)
+
+        def take(pair: Any) -> None:
+            key, value = pair
+            state = store.get(key, _NONE)
+            state = updater.apply(updater.init() if state is _NONE else state, value)
+            store.put(key, state)
+            forward((key, state))
+
+        return Bound([take])
+
+
+@dataclass(frozen=True)
+class StateQuery(Processor):
+    """Each value as a key, with the state that another operation has for it; None if it has none."""
+
+    state: int
+    """The operation whose state is read."""
+    name = "state_query"
+    stateful = True
+    ends_window = True
+
+    def bind(self, place: Place) -> Bound:  # noqa: D102
+        (forward,), get = place.forward, place.store.get
+        return Bound([lambda key: forward((key, get(key)))])

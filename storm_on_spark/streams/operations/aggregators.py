@@ -1,0 +1,120 @@
+"""Aggregators: how values become one result, and how partial results become one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+
+class CombinerAggregator:
+    """Turns any number of values into one result; Storm's `CombinerAggregator`.
+
+    Subclass it for an aggregation of your own, or use `of`. An accumulator may be changed in place.
+
+    Example:
+        >>> class Longest(CombinerAggregator):
+        ...     def init(self):
+        ...         return ""
+        ...     def apply(self, accumulator, value):
+        ...         return max(accumulator, value, key=len)
+        >>> longest = Longest()
+        >>> longest.result(longest.apply(longest.apply(longest.init(), "on"), "storm"))
+        'storm'
+    """
+
+    @staticmethod
+    def of(
+        initial: Any, accumulate: Callable[[Any, Any], Any], combine: Callable[[Any, Any], Any] | None = None
+    ) -> CombinerAggregator:
+        """Returns an aggregator of functions.
+
+        Args:
+            initial: the accumulator before the first value, of which every key gets a copy; or a type or function
+                that returns it.
+            accumulate: called with accumulator and value; returns the new accumulator.
+            combine: called with two accumulators; returns one for the values of both.
+        """
+        return _Functions(initial, accumulate, combine)
+
+    def init(self) -> Any:
+        """Returns the accumulator before the first value."""
+        return None
+
+    def apply(self, accumulator: Any, value: Any) -> Any:
+        """Returns the accumulator after a value."""
+        raise NotImplementedError(f"{type(self).__qualname__} has no method apply(accumulator, value)")
+
+    def merge(self, first: Any, second: Any) -> Any:
+        """Returns the accumulator for the values of two."""
+        raise NotImplementedError(f"{type(self).__qualname__} has no method merge(first, second)")
+
+    def result(self, accumulator: Any) -> Any:
+        """Returns the result for an accumulator."""
+        return accumulator
+
+
+class Count(CombinerAggregator):
+    """The number of values."""
+
+    def init(self) -> int:  # noqa: D102
+        return 0
+
+    def apply(self, accumulator: int, value: Any) -> int:  # noqa: D102
+        return accumulator + 1
+
+    def merge(self, first: int, second: int) -> int:  # noqa: D102
+        return first + second
+
+
+class Sum(CombinerAggregator):
+    """The sum of values; Storm's `LongSum`, for any numbers."""
+
+    def init(self) -> Any:  # noqa: D102
+        return 0
+
+    def apply(self, accumulator: Any, value: Any) -> Any:  # noqa: D102
+        return accumulator + value
+
+    def merge(self, first: Any, second: Any) -> Any:  # noqa: D102
+        return first + second
+
+
+LongSum = Sum
+"""Storm's name."""
+
+
+class _Functions(CombinerAggregator):
+    def __init__(
+        self, initial: Any, accumulate: Callable[[Any, Any], Any], combine: Callable[[Any, Any], Any] | None
+    ) -> None:
+        self._initial, self._accumulate, self._combine = initial, accumulate, combine
+
+    def init(self) -> Any:
+        return self._initial() if callable(self._initial) else copy.deepcopy(self._initial)
+
+    def apply(self, accumulator: Any, value: Any) -> Any:
+        return self._accumulate(accumulator, value)
+
+    def merge(self, first: Any, second: Any) -> Any:
+        if self._combine is None:
+            return super().merge(first, second)
+        return self._combine(first, second)
+
+
+class Collect(CombinerAggregator):
+    """All values, as a list in the order of their arrival."""
+
+    def init(self) -> list[Any]:  # noqa: D102
+        return []
+
+    def apply(self, accumulator: list[Any], value: Any) -> list[Any]:  # noqa: D102
+        accumulator.append(value)
+        return accumulator
+
+    def merge(self, first: list[Any], second: list[Any]) -> list[Any]:  # noqa: D102
+        return [*first, *second]
+
+    def result(self, accumulator: list[Any]) -> list[Any]:
+        """Returns a copy: the accumulator goes on growing."""
+        return list(accumulator)

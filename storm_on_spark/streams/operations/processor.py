@@ -1,0 +1,76 @@
+"""The base of operations: a description that can be pickled, and what it becomes in a task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+Consume: TypeAlias = Callable[[Any], None]
+"""Takes one value."""
+
+
+class Store(Protocol):
+    """State of one operation in one task: what `KeyValueState` offers, without the keys of other operations."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Returns the value of `key`, or `default`."""
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of `key`."""
+
+    def delete(self, key: Any) -> Any:
+        """Removes `key`."""
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Yields all pairs."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operation is executed."""
+
+    forward: Sequence[Consume]
+    """Takes the results, one function for each output."""
+    store: Store
+    """The operation's state."""
+    windowed: bool
+    """Whether values come window by window: results for a whole window are due in `Bound.finish`."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An operation in a task."""
+
+    inputs: Sequence[Consume]
+    """Takes the values of each input."""
+    finish: Callable[[], None] | None = None
+    """Called at the end of each window, after all its values."""
+
+
+@dataclass(frozen=True)
+class Processor(ABC):
+    """What an operation does.
+
+    Its functions are the user's. What it keeps between two values is in the store, or, within a window, in variables of
+    `bind`.
+    """
+
+    name: ClassVar[str]
+    """As the user calls it."""
+    stateful: ClassVar[bool] = False
+    """Whether it keeps something from one value to the next, outside of windows."""
+    gathers: ClassVar[bool] = False
+    """Whether it gives results for a whole window instead of for each value."""
+    ends_window: ClassVar[bool] = False
+    """Whether what comes after it belongs to no window any more."""
+
+    @property
+    def outputs(self) -> int:
+        """The number of its outputs."""
+        return 1
+
+    @abstractmethod
+    def bind(self, place: Place) -> Bound:
+        """Returns the operation, ready to take values."""
