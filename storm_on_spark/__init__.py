@@ -106,6 +106,15 @@ if TYPE_CHECKING:
         WorkerUserContext,
     )
     from storm_on_spark.spark import LocalCluster, compile_topology
+    from storm_on_spark.windowing import (
+        BaseStatefulWindowedBolt,
+        BaseWindowedBolt,
+        Count,
+        Duration,
+        IStatefulWindowedBolt,
+        IWindowedBolt,
+        TupleWindow,
+    )
 
 __version__ = "0.1.0"
 
@@ -120,8 +129,10 @@ __all__ = [
     "BaseRichBolt",
     "BaseRichSpout",
     "BaseStatefulBolt",
+    "BaseStatefulWindowedBolt",
     "BaseTaskHook",
     "BaseTickTupleAwareRichBolt",
+    "BaseWindowedBolt",
     "BaseWorkerHook",
     "BasicOutputCollector",
     "BatchBolt",
@@ -142,10 +153,12 @@ __all__ = [
     "Config",
     "ConfigError",
     "ConfigurableTopology",
+    "Count",
     "CountMetric",
     "CustomGrouping",
     "CustomStreamGrouping",
     "DirectGrouping",
+    "Duration",
     "EmitInfo",
     "ErrorInfo",
     "FailedException",
@@ -161,6 +174,8 @@ __all__ = [
     "IRichBolt",
     "IRichSpout",
     "IStatefulBolt",
+    "IStatefulWindowedBolt",
+    "IWindowedBolt",
     "IWorkerHook",
     "InvalidTopologyError",
     "InvalidTopologyException",
@@ -199,6 +214,7 @@ __all__ = [
     "TopologyInfo",
     "Tuple",
     "TupleError",
+    "TupleWindow",
     "UnknownFieldError",
     "Values",
     "WorkerTopologyContext",
@@ -207,13 +223,25 @@ __all__ = [
     "compile_topology",
 ]
 
-_NEED_SPARK = ("LocalCluster", "compile_topology")
+_HOMES = {"LocalCluster": "spark", "compile_topology": "spark"} | dict.fromkeys(
+    (
+        "BaseStatefulWindowedBolt",
+        "BaseWindowedBolt",
+        "Count",
+        "Duration",
+        "IStatefulWindowedBolt",
+        "IWindowedBolt",
+        "TupleWindow",
+    ),
+    "windowing",
+)
+"""Packages other than `api` that have names."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = import_module(f"storm_on_spark.{'spark' if name in _NEED_SPARK else 'api'}")
+    home = import_module(f"storm_on_spark.{_HOMES.get(name, 'api')}")
     value = globals()[name] = getattr(home, name)
     return value
 

@@ -238,6 +238,35 @@ class _Bolt(BaseComponent):
     """`True` promises that the bolt's work on a tuple depends on that tuple alone: it may run anywhere, and no
     state is saved. `False` declares that the bolt has state. With `None` the compiler decides."""
 
+    def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
+        """Declares the timers of every task: name -> period in milliseconds, at most 16.
+
+        Called when the topology is compiled. Time is the topology's, `TopologyContext.time_ms`: it stands still while
+        the topology is down, and a repeated micro-batch has the same. A timer is due at each multiple of its period.
+        Then the bolt gets a timer tuple (`tup.is_timer`; fields `name` and `time_ms`) before all other tuples of the
+        micro-batch or round. If several periods of a timer have passed, it comes once: compare its time with that of
+        the last one.
+
+        Args:
+            conf: the topology's configuration merged with the component's.
+
+        Example:
+            >>> class Flush(BaseRichBolt):
+            ...     def declare_timers(self, conf):
+            ...         return {"flush": 250}
+            ...     def prepare(self, conf, context, collector):
+            ...         self.context, self.flushed = context, []
+            ...     def execute(self, tup):
+            ...         if tup.is_timer:
+            ...             self.flushed.append((tup["name"], tup["time_ms"]))
+            >>> from storm_on_spark.testing import BoltTester
+            >>> tester = BoltTester(Flush())
+            >>> tester.advance(seconds=0.3)
+            >>> tester.bolt.flushed, tester.context.time_ms
+            ([('flush', 250)], 300)
+        """
+        return {}
+
     def cleanup(self) -> None:
         """Called when the bolt stops, but not if its process is killed."""
 
@@ -354,6 +383,14 @@ class BatchBolt(_Bolt):
         Raises:
             FailedException: fails all rows of the batch; the bolt continues.
         """
+
+
+class ExecutedByBolt(ABC):
+    """What `set_bolt` takes in place of a bolt: it knows the bolt that executes it."""
+
+    @abstractmethod
+    def executor(self) -> BaseRichBolt | BatchBolt:
+        """Returns the bolt that calls this object; its attribute `adapted` names this object's class."""
 
 
 class BaseTickTupleAwareRichBolt(BaseRichBolt):

@@ -7,10 +7,10 @@ and whether it has been acked or failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM, TIMER_STREAM
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
 
@@ -194,6 +194,11 @@ class Tuple:
         return self._delivery.stream == TICK_STREAM and self._delivery.component == SYSTEM_COMPONENT
 
     @property
+    def is_timer(self) -> bool:
+        """Whether this is a timer tuple of the system; see `declare_timers` of a bolt."""
+        return self._delivery.stream == TIMER_STREAM and self._delivery.component == SYSTEM_COMPONENT
+
+    @property
     def message_id(self) -> dict[int, int]:
         """The anchors: root id -> edge id. Empty for an unanchored tuple."""
         return dict.fromkeys(self._roots, self._edge)
@@ -302,6 +307,100 @@ class Tuple:
         )
 
 
+class JointAnchors:
+    """Anchors of an emit: tuples whose roots are gathered once, for many emits.
+
+    Args:
+        tuples: an iterable that can be gone over again.
+    """
+
+    def __init__(self, tuples: Iterable[Tuple]) -> None:
+        self._tuples = tuples
+        self._roots: tuple[int, ...] | None = None
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The ids of the trees that any of the tuples belongs to."""
+        if self._roots is None:
+            self._roots = tuple(dict.fromkeys(root for tup in self._tuples for root in tup._roots))
+        return self._roots
+
+    def __iter__(self) -> Iterator[Tuple]:
+        return iter(self._tuples)
+
+
+class HeldTuples:
+    """Tuples that a bolt holds, unacked, as columns: for state, in a fraction of the bytes and the time.
+
+    Args:
+        tuples: the tuples.
+
+    Example:
+        >>> import pickle
+        >>> from storm_on_spark.testing import make_tuple
+        >>> held = HeldTuples([make_tuple([word], ["word"]) for word in ("snow", "white")])
+        >>> pickle.loads(pickle.dumps(held)).tuples()
+        [Tuple(word='snow'; from source task 1), Tuple(word='white'; from source task 1)]
+    """
+
+    __slots__ = ("_edges", "_origins", "_roots", "_sources", "_values")
+
+    def __init__(self, tuples: Sequence[Tuple]) -> None:
+        sources: dict[Any, int] = {}
+        self._values = [tup._values for tup in tuples]
+        #: Where each tuple comes from, by its number in `_sources`; empty if all are from one source.
+        self._origins: list[int] = []
+        for tup in tuples:
+            it = tup._delivery
+            self._origins.append(sources.setdefault((it.component, it.stream, it.task, it.fields), len(sources)))
+        self._sources = list(sources)
+        if len(sources) < 2:
+            self._origins = []
+        #: Roots and edge of each tuple; empty if none has a root.
+        self._roots: list[Any] = [tup._roots for tup in tuples]
+        self._edges: list[int] = []
+        if any(self._roots):
+            self._edges = [tup._edge for tup in tuples]
+        else:
+            self._roots = []
+
+    def tuples(self) -> list[Tuple]:
+        """Returns the tuples, in order; new objects."""
+        lineage = KnownLineage(self._roots, self._edges) if self._roots else None
+        deliveries = [Delivery(name, stream, task, fields, lineage) for name, stream, task, fields in self._sources]
+        of = Tuple.of
+        if not self._origins:
+            return [of(values, deliveries[0], at) for at, values in enumerate(self._values)]
+        return [of(values, deliveries[self._origins[at]], at) for at, values in enumerate(self._values)]
+
+    @property
+    def tracked(self) -> bool:
+        """Whether any tuple belongs to a tree."""
+        return bool(self._roots)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getstate__(self) -> Any:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __setstate__(self, state: Any) -> None:
+        for name, value in zip(self.__slots__, state, strict=True):
+            setattr(self, name, value)
+
+
+def detached(tup: Tuple) -> Tuple:
+    """Returns a copy that belongs to no tree and may be the value of another tuple.
+
+    Example:
+        >>> from storm_on_spark.testing import make_tuple
+        >>> detached(make_tuple(["snow"], ["word"])).message_id
+        {}
+    """
+    it = tup._delivery
+    return Tuple.of(tup._values, Delivery(it.component, it.stream, it.task, it.fields))
+
+
 def _restore(
     values: Sequence[Any],
     component: str,
@@ -314,5 +413,5 @@ def _restore(
 ) -> Tuple:
     delivery = Delivery(component, stream, task, fields, KnownLineage([roots], [edge]) if roots else None)
     tup = Tuple.of(values, delivery)
-    tup._settled = settled  # noqa: SLF001 # part of this class, for pickle
+    tup._settled = settled
     return tup

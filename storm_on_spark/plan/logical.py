@@ -16,6 +16,7 @@ from typing import TypeAlias
 from storm_on_spark.api.sink import SinkBolt, WritesByNumber
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlannedComponent, Stage
+from storm_on_spark.plan.timers import timers_of
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class LogicalGraph:
                     stateless=self.verdicts[component].stateless,
                     reason=self.verdicts[component].reason,
                     turn_secs=getattr(spec.component, "turn_secs", None) if spec.kind is ComponentKind.BOLT else None,
+                    timers=timers_of(spec, self.conf),
                     sink=isinstance(spec.component, SinkBolt),
                     by_number=isinstance(spec.component, WritesByNumber),
                 )

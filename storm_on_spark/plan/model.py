@@ -61,6 +61,8 @@ class PlannedComponent:
     """Why the component is (not) stateless, as `explain` prints it."""
     turn_secs: int | None = None
     """How often its tasks take part in a micro-batch without a tuple; see `BaseRichBolt.turn_secs`."""
+    timers: tuple[tuple[str, int], ...] = ()
+    """Names and periods (ms) of its timers; see `BaseRichBolt.declare_timers`."""
     sink: bool = False
     """Whether the driver writes its tuples; see `SinkBolt`."""
     by_number: bool = False

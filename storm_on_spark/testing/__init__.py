@@ -51,7 +51,7 @@ from storm_on_spark.testing.running.capture import Capture, CaptureBolt, Capture
 from storm_on_spark.testing.running.sources import CRASH, EOF, GATE, PAUSE, ListSpout, On, crash, crashes, open_gate
 from storm_on_spark.testing.running.topologies import Captured, RunningTopology, run_topology, running_topology
 from storm_on_spark.testing.running.tracked import TrackedTopology, tracked_wait
-from storm_on_spark.testing.tuples import make_tick_tuple, make_tuple
+from storm_on_spark.testing.tuples import make_tick_tuple, make_timer_tuple, make_tuple
 
 __all__ = [
     "CRASH",
@@ -89,6 +89,7 @@ __all__ = [
     "kill_spout_host",
     "make_context",
     "make_tick_tuple",
+    "make_timer_tuple",
     "make_tuple",
     "no_leaks",
     "open_gate",

@@ -7,12 +7,13 @@ from itertools import count
 from typing import Any
 
 from storm_on_spark.api.errors import TupleError
-from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM, TIMER_STREAM
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
 
 _TICK_FIELDS = Fields("rate_secs")
+_TIMER_FIELDS = Fields("name", "time_ms")
 
 _ids = count(1)
 #: Root and edge ids of made tuples; a number is never given twice in a process.
@@ -72,6 +73,21 @@ def make_tick_tuple(rate_secs: float = 1) -> Tuple:
     """
     delivery = Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS)
     return Tuple.of((rate_secs,), delivery)
+
+
+def make_timer_tuple(name: str, time_ms: int) -> Tuple:
+    """Returns a timer tuple, as a bolt gets it that declares timers.
+
+    Args:
+        name: of the timer.
+        time_ms: the topology's time.
+
+    Example:
+        >>> make_timer_tuple("flush", 250).is_timer
+        True
+    """
+    delivery = Delivery(SYSTEM_COMPONENT, TIMER_STREAM, SYSTEM_TASK, _TIMER_FIELDS)
+    return Tuple.of((name, time_ms), delivery)
 
 
 def default_fields(count: int) -> Fields:

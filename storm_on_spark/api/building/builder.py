@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from storm_on_spark.api.building.checks import component_kind, label
 from storm_on_spark.api.building.lambdas import BoltFunction, SpoutFunction, bolt_of, spout_of
+from storm_on_spark.api.component import ExecutedByBolt
 from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.api.custom_grouping import CustomGrouping, CustomStreamGrouping
 from storm_on_spark.api.errors import InvalidTopologyError
@@ -288,7 +289,7 @@ class TopologyBuilder:
     def set_bolt(
         self,
         id: str,  # noqa: A002
-        bolt: BaseRichBolt | BaseBasicBolt | BatchBolt | BoltFunction,
+        bolt: BaseRichBolt | BaseBasicBolt | BatchBolt | ExecutedByBolt | BoltFunction,
         parallelism: int = 1,
         *,
         fields: Fields | str | Iterable[str] | None = None,
@@ -381,7 +382,7 @@ def _made(
             f"{where}: fields are for functions; {type(given).__qualname__} declares its own in declare_output_fields",
             component=name,
         )
-    return given
+    return given.executor() if isinstance(given, ExecutedByBolt) else given
 
 
 def _check_count(count: object, what: str, draft: _Draft) -> None:

@@ -8,13 +8,16 @@ SYSTEM_PREFIX: Final = "__"
 """The prefix of the ids of all system components and streams."""
 
 SYSTEM_COMPONENT: Final = "__system"
-"""The component that tick tuples come from."""
+"""The component that tick and timer tuples come from."""
 
 SYSTEM_TASK: Final = -1
-"""The task that tick tuples come from."""
+"""The task that tick and timer tuples come from."""
 
 TICK_STREAM: Final = "__tick"
 """The stream of tick tuples; one field, `rate_secs`."""
+
+TIMER_STREAM: Final = "__timer"
+"""The stream of timer tuples; fields `name` and `time_ms`."""
 
 ACKER_COMPONENT: Final = "__acker"
 """The component that tracks tuple trees."""

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
-from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.api.tuple import JointAnchors, Tuple
 
 if TYPE_CHECKING:
     import numpy
     import pyarrow
 
-Anchors = Tuple | Iterable[Tuple] | None
+Anchors = Tuple | Iterable[Tuple] | JointAnchors | None
 """Valid anchors of an emit: one tuple, several, or none."""
 
 

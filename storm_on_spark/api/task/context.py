@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
-from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.errors import InvalidTopologyError, StormError
 from storm_on_spark.api.metrics.registry import MetricRegistry, MetricsContext
-from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TICK_STREAM, TIMER_STREAM
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId, StreamSpec
 from storm_on_spark.api.task.hooks import ITaskHook
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = (type(None), bool, int, float, complex, str, bytes, tuple, frozenset, type)
 """Types of values for which equal values may be the same object."""
-_SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {TICK_STREAM: StreamSpec(Fields("rate_secs"))}
+_SYSTEM_STREAMS: Final[Mapping[str, StreamSpec]] = {
+    TICK_STREAM: StreamSpec(Fields("rate_secs")),
+    TIMER_STREAM: StreamSpec(Fields("name", "time_ms")),
+}
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         self._storm_id = storm_id
         self._task_data: dict[str, Any] = {}
         self._hooks: list[ITaskHook] = []
+        #: The topology's time in what is executed, if the runtime has told.
+        self.clock_ms: int | None = None
         component = self._task_to_component[task_id]
         self.metrics = MetricRegistry(f'component "{component}" (task {task_id})', component)
 
@@ -109,6 +114,19 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
     def conf(self) -> Mapping[str, Any]:
         """The configuration that `open` or `prepare` received; read-only."""
         return self._conf
+
+    @property
+    def time_ms(self) -> int:
+        """The topology's time in the micro-batch or round that is executed, in ms; only for bolts with timers.
+
+        It counts while the topology runs, over restarts, and is the same whenever this is executed again.
+
+        Raises:
+            StormError: the bolt declares no timers.
+        """
+        if self.clock_ms is None:
+            raise StormError(f"\"{self.this_component_id}\" declares no timers, so it isn't told the topology's time")
+        return self.clock_ms
 
     def this_sources(self) -> dict[GlobalStreamId, Grouping]:
         """Returns the streams that this component subscribes to, with their groupings."""

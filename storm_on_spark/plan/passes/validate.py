@@ -16,6 +16,7 @@ from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.passes.graph import distances, find_cycle, successors
 from storm_on_spark.plan.settings import LiveSettings
+from storm_on_spark.plan.timers import timers_of
 
 _GROUPINGS = (*GROUPINGS, CustomGrouping)
 
@@ -36,7 +37,7 @@ def validate(graph: LogicalGraph) -> LogicalGraph:
     Raises:
         InvalidTopologyError: the topology breaks a rule. The message has one line for each that it breaks.
     """
-    problems = [*_problems(graph.topology), *_live_problems(graph)]
+    problems = [*_problems(graph.topology), *_live_problems(graph), *_timer_problems(graph)]
     if problems:
         first = problems[0]
         text = "\n".join(problem.text for problem in problems)
@@ -53,6 +54,14 @@ def _live_problems(graph: LogicalGraph) -> Iterator[_Problem]:
                     "the profile realtime; choose the profile latency, or a spout in Python",
                     spec.id,
                 )
+
+
+def _timer_problems(graph: LogicalGraph) -> Iterator[_Problem]:
+    for spec in graph.topology.components.values():
+        try:
+            timers_of(spec, graph.conf)
+        except InvalidTopologyError as error:
+            yield _Problem(str(error), spec.id)
 
 
 def _problems(topology: Topology) -> Iterator[_Problem]:

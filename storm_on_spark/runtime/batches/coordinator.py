@@ -108,7 +108,7 @@ class Coordinator:
             BatchSize(settings.max_tuples, settings.max_secs),
             settings.min_interval_ms / 1000,
             tracking.timeout_ms if tracking.timeouts else None,
-            {*self._wiring.tick_periods.values(), *self._wiring.turn_periods.values()},
+            self._wiring.periods,
             active=active,
             clock_runs=clock.started_at is not None,
             checkpoint_secs=LiveSettings.of(spec.plan.conf).checkpoint_ms / 1000,

@@ -111,6 +111,11 @@ def due_clocks(wiring: Wiring, before: int, now: int, partition: int) -> Iterato
         for task, period in periods.items():
             if plan.placement[task] == partition and now // period > before // period:
                 due[task] = due.get(task, 0) | flag
+    for task, timers in wiring.timer_periods.items():
+        if plan.placement[task] == partition:
+            # Also if no timer is due: the bolt wants the time.
+            over = (now // period > before // period for period in timers)
+            due[task] = due.get(task, 0) | sum(chunk.TIMER << place for place, is_over in enumerate(over) if is_over)
     for task, flags in due.items():
         yield chunk.encode_clock(now, flags, target=task)
     if plan.stages[-1].kind is StageKind.ACKER:

@@ -229,6 +229,7 @@ class BoltTask:
         kept: Kept | None = None,
         *,
         saves: bool = True,
+        clock_ms: int | None = None,
     ) -> Execution:
         """Executes one micro-batch; afterwards `snapshot` and `state` are the new state.
 
@@ -238,6 +239,7 @@ class BoltTask:
             batch: the number of the micro-batch, the same for every attempt at it.
             kept: the key-value state as it was before this batch; only for a `BaseStatefulBolt`.
             saves: whether `snapshot` becomes the new state; without that, call `save` later.
+            clock_ms: the topology's time; None for a bolt without timers.
 
         Raises:
             ComponentError: the bolt raised and `topology.fail.fast` is set, or `UnusableError`, or its state can't be
@@ -245,7 +247,7 @@ class BoltTask:
             UnsavedError: the bolt raised, and nothing was saved to which it could be set back.
         """
         started = time.perf_counter()
-        self.batch = batch
+        self.batch, self._context.clock_ms = batch, clock_ms
         ledger: Ledger = self._collector.open_ledger()
         lineage = taken_in(inputs, ledger)
         self._output.begin(batch)

@@ -19,7 +19,7 @@ from storm_on_spark.api.task.collector import (
     OutputCollector,
 )
 from storm_on_spark.api.task.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
-from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.api.tuple import JointAnchors, Tuple
 from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.emit.routing import Owners
@@ -197,6 +197,8 @@ class RichCollector(_Collector, OutputCollector):
             return anchors._roots or UNANCHORED
         if anchors is None:
             return UNANCHORED
+        if isinstance(anchors, JointAnchors):
+            return anchors.roots or UNANCHORED
         if anchors.__class__ is not list and not isinstance(anchors, Iterable):
             raise TupleError(f"anchors must be a tuple, several tuples or None, not {anchors!r:.100}; {_ORDER}")
         roots: list[int] = []

@@ -16,11 +16,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from storm_on_spark.api.errors import ComponentError, StormError
-from storm_on_spark.api.streams.constants import ACKER_COMPONENT, SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from storm_on_spark.api.streams.constants import (
+    ACKER_COMPONENT,
+    SYSTEM_COMPONENT,
+    SYSTEM_TASK,
+    TICK_STREAM,
+    TIMER_STREAM,
+)
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery
-from storm_on_spark.plan.model import EdgeKind, Stage
+from storm_on_spark.plan.model import EdgeKind, PlannedComponent, Stage
 from storm_on_spark.runtime.bolts.bolt_task import Execution, UnsavedError
 from storm_on_spark.runtime.bolts.inputs import Input
 from storm_on_spark.runtime.bolts.saved import SavedTask, StateAccess
@@ -58,6 +64,7 @@ def bytes_of(body: bytes | Handed) -> bytes:
 _MOST_ERRORS = 100
 """Different errors of a task that one execution reports; a bolt may fail on every tuple."""
 _TICK_FIELDS = Fields("rate_secs")
+_TIMER_FIELDS = Fields("name", "time_ms")
 
 
 @dataclass(frozen=True)
@@ -103,8 +110,9 @@ class _StageRun:
         self.info = info
         self.state = state
         self.inputs: dict[int, list[Input]] = {}
-        #: What is due in tasks, of `chunk.TICK` and `chunk.TURN`.
+        #: What is due in tasks, of `chunk.TICK`, `chunk.TURN` and `chunk.TIMER`; and the time, in those with timers.
         self.due: dict[int, int] = {}
+        self.clocks: dict[int, int] = {}
         self.folds: list[Fold] = []
         #: Of the chunks that were sent and those that were executed; all that stays in this process has none.
         self.receipts = 0
@@ -125,8 +133,8 @@ class _StageRun:
                     self.inputs.setdefault(task, []).append(self._local(header.source, body))
                 elif header.kind != Kind.CLOCK:
                     self.inputs.setdefault(task, []).append(self._decode(header, bytes_of(body)))
-                elif header.size:
-                    self.due[task] = header.size
+                else:
+                    self.due[task], self.clocks[task] = header.size, header.sequence
 
     def _decode(self, header: Header, body: bytes) -> Input:
         stream = self.wiring.streams[header.stream]
@@ -171,6 +179,8 @@ class _StageRun:
                 due = self.due.get(task, 0)
                 if due & chunk.TICK:
                     inputs.append(self._tick(component_id))
+                if due >= chunk.TIMER:
+                    inputs[:0] = self._timers(component, due // chunk.TIMER, self.clocks[task])
                 if inputs or due & chunk.TURN:
                     yield from self._execute_task(task, inputs)
         yield from self._folded()
@@ -178,10 +188,15 @@ class _StageRun:
             yield self.report(self.reports)
 
     def _tick(self, component: str) -> Input:
-        rows: object = [(self.wiring.settings(BoltSettings, component).tick_secs,)]
-        if self.wiring.plan.components[component].kind is ComponentKind.BATCH_BOLT:
-            rows = to_batch(list(_TICK_FIELDS), rows)  # type: ignore[arg-type]
-        return Input(Delivery(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, _TICK_FIELDS), rows, 1)
+        rate = self.wiring.settings(BoltSettings, component).tick_secs
+        return _of_system(self.wiring.plan.components[component], TICK_STREAM, _TICK_FIELDS, (rate,))
+
+    def _timers(self, component: PlannedComponent, due: int, now: int) -> list[Input]:
+        return [
+            _of_system(component, TIMER_STREAM, _TIMER_FIELDS, (name, now))
+            for place, (name, _) in enumerate(component.timers)
+            if due >> place & 1
+        ]
 
     def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Passed]:
         component = self.wiring.component(task)
@@ -236,7 +251,7 @@ class _StageRun:
 
     def _execute_stateless(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
         cached = self.worker.tasks.pop(task, None) or CachedTask(self.worker.prepare(task), None)
-        execution = cached.bolt.execute(inputs, ids, self.info.batch)
+        execution = cached.bolt.execute(inputs, ids, self.info.batch, clock_ms=self.clocks.get(task))
         self.worker.tasks[task] = cached
         return execution
 
@@ -249,7 +264,8 @@ class _StageRun:
             bolt.state.attach(self.state)
         try:
             kept = None if bolt.state is None else saved.kept
-            execution = bolt.execute(inputs, ids, self.info.batch, kept, saves=self.info.saves)
+            clock, saves = self.clocks.get(task), self.info.saves
+            execution = bolt.execute(inputs, ids, self.info.batch, kept, saves=saves, clock_ms=clock)
         except UnsavedError:
             cached.version, cached.unsaved = None, False  # it is set back when it is needed next
             self.worker.tasks[task] = cached
@@ -284,6 +300,14 @@ class _StageRun:
         if self.info.together:
             return chunk.header_of(Kind.REPORT, -1, self.stage.index, 0, len(records)), records
         return chunk.with_header(chunk.encode_report(records, source=self.stage.index))
+
+
+def _of_system(component: PlannedComponent, stream: str, fields: Fields, values: tuple[object, ...]) -> Input:
+    """Returns a tuple of the system, for a bolt."""
+    rows: object = [values]
+    if component.kind is ComponentKind.BATCH_BOLT:
+        rows = to_batch(list(fields), rows)  # type: ignore[arg-type]
+    return Input(Delivery(SYSTEM_COMPONENT, stream, SYSTEM_TASK, fields), rows, 1)
 
 
 def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:

@@ -15,7 +15,7 @@ each tuple costs about ten times as much. The layout, little endian:
               (see `acker`)
       OUTCOME `size` runs of roots with their codes (see `packing`), `sequence` roots in all: what became of root tuples
               (see `acker`)
-      CLOCK   nothing; `sequence` is the batch's clock in ms, `size` has TICK and TURN when they are due
+      CLOCK   nothing; `sequence` is the batch's clock in ms, `size` has what is due: TICK, TURN, TIMER
       ROWS    roots (packed ids), then an Arrow IPC stream of one record batch: rows that Spark read itself, as it read
               them, with the roots of their tuples; for an acker
       LEFT    the same, of rows whose roots were not acked in the micro-batch that read them; for the sink
@@ -79,6 +79,8 @@ TICK = 1
 """Due in a task: a tick tuple."""
 TURN = 2
 """Due in a task: a part in the micro-batch, even without a tuple; see `BaseRichBolt.turn_secs`."""
+TIMER = 4
+"""Due in a task: the first of its timers; the next bit is the second."""
 
 ANCHORED = 1
 """Flag: some tuple has a root, so the chunk has roots and edges."""
@@ -389,7 +391,7 @@ def read_position(body: bytes | memoryview) -> Any:
 
 
 def encode_clock(clock: int, due: int, *, target: int) -> bytes:
-    """Returns a CLOCK chunk: the micro-batch's time in ms, and what is due in the target, of `TICK` and `TURN`."""
+    """Returns a CLOCK chunk: the micro-batch's time in ms, and what is due in the target: `TICK`, `TURN`, `TIMER`."""
     return _HEADER.pack(VERSION, Kind.CLOCK, 0, target, -1, clock, due, 0, 0)
 
 

@@ -104,7 +104,7 @@ class LiveTasks:
         self._numbers = _numbers()
         wiring = worker.wiring
         #: In milliseconds.
-        self._periods = {*wiring.tick_periods.values(), *wiring.turn_periods.values()}
+        self._periods = set(wiring.periods)
         if plan.acker_tasks:
             self._periods.add(wiring.settings(TrackingSettings).timeout_ms)
         #: Since the last barrier.

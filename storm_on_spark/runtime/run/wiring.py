@@ -156,6 +156,21 @@ class Wiring:
                 periods.update(dict.fromkeys(component.tasks, 1000 * seconds))
         return periods
 
+    @cached_property
+    def timer_periods(self) -> dict[int, tuple[int, ...]]:
+        """The periods of each task's timers, in ms; in the order of `PlannedComponent.timers`."""
+        periods: dict[int, tuple[int, ...]] = {}
+        for component in self.plan.components.values():
+            if component.timers:
+                periods.update(dict.fromkeys(component.tasks, tuple(period for _, period in component.timers)))
+        return periods
+
+    @cached_property
+    def periods(self) -> frozenset[int]:
+        """All periods in ms after which something is due: ticks, turns and timers."""
+        timers = (period for periods in self.timer_periods.values() for period in periods)
+        return frozenset((*self.tick_periods.values(), *self.turn_periods.values(), *timers))
+
     @property
     def system_key(self) -> int:
         """The key of rows that are meant for the sink: that of the first acker, or of any task without ackers."""

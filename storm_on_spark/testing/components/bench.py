@@ -90,6 +90,11 @@ class Bench:
         """Whether the compiler takes the component for stateless, so that nothing of it is saved."""
         return self._plan.components[self.name].stateless
 
+    @property
+    def timers(self) -> tuple[tuple[str, int], ...]:
+        """Names and periods (ms) of the component's timers."""
+        return self._plan.components[self.name].timers
+
     def context(self) -> TopologyContext:
         """Returns a new context for the task under test, with the hooks of the configuration."""
         tasks = {component.id: component.tasks for component in self._plan.components.values()}

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BatchBolt
+from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BatchBolt, ExecutedByBolt
 from storm_on_spark.api.errors import FailedException, ReportedFailedException, TupleError
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
@@ -24,13 +25,13 @@ from storm_on_spark.testing.components.collectors import (
     RecordingCollector,
 )
 from storm_on_spark.testing.components.tester import Tester
-from storm_on_spark.testing.tuples import make_tick_tuple
+from storm_on_spark.testing.tuples import make_tick_tuple, make_timer_tuple
 
-Bolt = BaseRichBolt | BaseBasicBolt | BatchBolt
+Bolt = BaseRichBolt | BaseBasicBolt | BatchBolt | ExecutedByBolt
 BoltCollector = RecordingCollector | RecordingBasicCollector | RecordingBatchCollector
 
 
-class BoltTester(Tester[Bolt]):
+class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
     """A prepared bolt that a test feeds.
 
     What the bolt raises, other than `FailedException` where that is allowed, reaches the test.
@@ -77,6 +78,7 @@ class BoltTester(Tester[Bolt]):
         tasks: int = 1,
         task_index: int = 0,
     ) -> None:
+        bolt = bolt.executor() if isinstance(bolt, ExecutedByBolt) else bolt
         bench = Bench(
             bolt,
             name=name,
@@ -87,7 +89,8 @@ class BoltTester(Tester[Bolt]):
             task_index=task_index,
         )
         super().__init__(bolt, bench)
-        self._context = bench.context()
+        self._now_ms = 0
+        self._context = self._new_context()
         output = bench.output(self._context)
         #: What the bolt did so far, restarts included.
         self.collector: BoltCollector
@@ -134,6 +137,28 @@ class BoltTester(Tester[Bolt]):
         rate = self._bench.conf.get("topology.tick.tuple.freq.secs") or 1
         self.execute(make_tick_tuple(float(rate)))
 
+    def advance(self, seconds: float) -> None:
+        """Moves the topology's time on, which starts at 0; the bolt executes each timer in its turn.
+
+        As in a topology whose micro-batches are as short as can be: what falls due at one moment comes in one of them.
+        """
+        end = self._now_ms + round(1000 * seconds)
+        timers = self._bench.timers
+        while True:
+            due = min(((self._now_ms // period + 1) * period for _, period in timers), default=end + 1)
+            self._now_ms = min(due, end)
+            if timers:
+                self._context.clock_ms = self._now_ms
+            if due > end:
+                return
+            self.execute(*(make_timer_tuple(name, due) for name, period in timers if due % period == 0))
+
+    def _new_context(self) -> TopologyContext:
+        context = self._bench.context()
+        if self._bench.timers:
+            context.clock_ms = self._now_ms
+        return context
+
     def restart(self) -> None:
         """Affects the bolt like a crash between two micro-batches.
 
@@ -146,7 +171,7 @@ class BoltTester(Tester[Bolt]):
         if isinstance(self.state, StoredState) and (written := self.state.commit(self._store, self._entries)):
             self._entries = written.entries
         self._instance, state = self._reborn()
-        self._context = self._bench.context()
+        self._context = self._new_context()
         self._prepare()
         self._restore(state)
 

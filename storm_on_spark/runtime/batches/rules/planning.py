@@ -79,7 +79,7 @@ class BatchRules:
         size: how many tuples a micro-batch may hold.
         interval_secs: least time between the plans of two micro-batches that are not full.
         timeout_ms: after which a message times out; None if none does.
-        tick_ms: the periods of ticks and turns.
+        tick_ms: the periods of ticks, turns and timers.
         active: whether spouts start out active.
         clock_runs: whether the topology's clock runs by itself.
         checkpoint_secs: least time between the plans of two micro-batches in real time.

@@ -1,0 +1,326 @@
+"""The bolt that keeps the windows of a `BaseWindowedBolt` and calls it.
+
+All that it knows is in the key-value state, for the runtime may set that back at any tuple: the manager of the windows
+is an entry of it, and is looked up for each tuple.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from storm_on_spark.api.adapted import Adapted
+from storm_on_spark.api.errors import CheckpointError, TupleError
+from storm_on_spark.api.metrics.instruments import Counter
+from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import Anchors, OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.text.wording import kind_of
+from storm_on_spark.api.tuple import JointAnchors, Tuple, detached
+from storm_on_spark.windowing.content.queue import OWN
+from storm_on_spark.windowing.definition import TimestampExtractor, WindowDefinition, WindowSettings
+from storm_on_spark.windowing.rules.manager import Activation, WindowManager
+from storm_on_spark.windowing.window import TupleWindow
+
+log = logging.getLogger(__name__)
+
+LATE_TUPLE_FIELD = "late_tuple"
+"""The field of the stream for late tuples."""
+LATE_TUPLES = "late-tuples"
+"""The counter of late tuples."""
+
+_MANAGER = (OWN, "manager")
+
+
+class WindowedBolt(Protocol):
+    """What is called of a `BaseWindowedBolt`."""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """See `BaseWindowedBolt`."""
+
+    def execute(self, window: TupleWindow) -> None:
+        """See `BaseWindowedBolt`."""
+
+    def cleanup(self) -> None:
+        """See `BaseWindowedBolt`."""
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        """See `BaseWindowedBolt`."""
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """See `BaseWindowedBolt`."""
+
+
+@runtime_checkable
+class StatefulWindowedBolt(Protocol):
+    """What else is called of a `BaseStatefulWindowedBolt`."""
+
+    def init_state(self, state: KeyValueState) -> None:
+        """See `BaseStatefulWindowedBolt`."""
+
+    def pre_prepare(self, txid: int) -> None:
+        """See `BaseStatefulWindowedBolt`."""
+
+    def pre_commit(self, txid: int) -> None:
+        """See `BaseStatefulWindowedBolt`."""
+
+    def pre_rollback(self) -> None:
+        """See `BaseStatefulWindowedBolt`."""
+
+
+class WindowedBoltExecutor(BaseStatefulBolt):
+    """Executes a windowed bolt.
+
+    Args:
+        bolt: the user's.
+        timestamp: where the time of tuples comes from: a field, or a function; None for the time at which they come.
+        idle_ms: after which time without tuples a stream no longer holds back the watermark; None for never.
+    """
+
+    stateless = False
+
+    def __init__(self, bolt: WindowedBolt, timestamp: TimestampExtractor | str | None, idle_ms: int | None) -> None:
+        self.bolt = bolt
+        self._timestamp, self._idle_ms = timestamp, idle_ms
+        #: For the runtime: whose attributes are saved.
+        self.state_holder = bolt
+        self.adapted = Adapted(type(bolt))
+
+    def _definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
+        event_time = self._timestamp is not None
+        return WindowDefinition.of(WindowSettings.of(conf), event_time=event_time, idle_ms=self._idle_ms)
+
+    def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
+        """Declares what windows need to know of the time; refuses windows that Storm's rules forbid."""
+        return self._definition(conf).timers
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        """Returns the bolt's."""
+        return self.bolt.get_component_configuration()
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the bolt's streams, and that of late tuples."""
+        late = WindowSettings.of(self.get_component_configuration() or {}).late_stream
+        if late is not None:
+            declarer.declare_stream(late, Fields(LATE_TUPLE_FIELD))
+        self.bolt.declare_output_fields(declarer)
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Prepares the bolt."""
+        self._context, self._collector = context, collector
+        self._window_definition = self._definition(conf)
+        self._stamp_of = _extractor(self._timestamp)
+        self._streams = list(context.this_sources())
+        self._late: Counter | None = context.register_counter(LATE_TUPLES) if self._stamp_of is not None else None
+        self._windowed = WindowedOutputCollector(collector)
+        #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
+        self._poison: set[int] = set()
+        self._attached: WindowManager | None = None
+        self._changed = False
+        self.state_services: tuple[object, ...] = (self._windowed,)
+        self.bolt.prepare(conf, context, self._windowed)
+
+    def init_state(self, state: KeyValueState) -> None:
+        """Takes the state; part of it is the bolt's."""
+        self._state = state
+        found: WindowManager | None = state.get(_MANAGER)
+        if found is not None and found.definition.event_time != self._window_definition.event_time:
+            raise CheckpointError(
+                f'the windows of "{self._context.this_component_id}" were by {_time(found.definition)} and are now by '
+                f"{_time(self._window_definition)}, which the tuples in the checkpoint don't have; define the window "
+                "as before, or start afresh with --reset-checkpoint"
+            )
+        if isinstance(self.bolt, StatefulWindowedBolt):
+            view = UsersState(state)
+            self.state_services = (self._windowed, view)
+            self.bolt.init_state(view)
+
+    def execute(self, tup: Tuple) -> None:
+        """Adds a tuple to the windows, or lets time go on; evaluates the windows that are due."""
+        manager = self._manager()
+        self._changed = True
+        now = self._context.time_ms if self._window_definition.timers else 0
+        if tup.is_timer:
+            self._evaluate(manager, manager.on_watermark(now) if self._stamp_of is not None else manager.on_time(now))
+        elif self._stamp_of is None:
+            self._evaluate(manager, manager.add(tup, now))
+        elif not manager.add_event(tup, tup.source_global_stream_id, self._stamp(tup), now):
+            self._tell_late(tup)
+
+    def _stamp(self, tup: Tuple) -> int:
+        assert self._stamp_of is not None, "tuples bring no time"
+        stamp = self._stamp_of(tup)
+        if isinstance(stamp, bool) or not isinstance(stamp, int):
+            raise TupleError(f"the time of a tuple must be an int, in milliseconds, not {kind_of(stamp)}: {tup!r:.200}")
+        return stamp
+
+    def _tell_late(self, tup: Tuple) -> None:
+        assert self._late is not None, "only tuples that bring their time are late"
+        self._late.inc()
+        stream = self._window_definition.late_stream
+        if stream is not None:
+            self._collector.emit([detached(tup)], anchors=tup, stream=stream)
+        else:
+            log.info("a late tuple is not processed: %r", tup)
+        self._collector.ack(tup)
+
+    def _evaluate(self, manager: WindowManager, due: Iterable[Activation]) -> None:
+        for activation in due:
+            window = TupleWindow(manager.queue, activation)
+            if activation.window and activation.number in self._poison:
+                for tup in window:
+                    self._collector.fail(tup)
+                manager.drop(activation.window)
+            elif activation.window:
+                self._windowed.window = window
+                try:
+                    self.bolt.execute(window)
+                except Exception:
+                    self._poison.add(activation.number)
+                    raise
+                finally:
+                    self._windowed.window = None
+            for tup in window.expired:
+                self._collector.ack(tup)
+
+    def _manager(self) -> WindowManager:
+        manager: WindowManager | None = self._state.get(_MANAGER)
+        if manager is None:
+            definition = self._window_definition
+            manager = WindowManager(definition, self._streams, self._context.time_ms if definition.timers else 0)
+            self._state.put(_MANAGER, manager)
+        if manager is not self._attached:
+            # New, or what the runtime has read or set back.
+            manager.queue.attach(self._state)
+            if manager.definition != self._window_definition:
+                manager.define(self._window_definition, self._context.time_ms if self._window_definition.timers else 0)
+            self._attached = manager
+        return manager
+
+    def finish_micro_batch(self) -> None:
+        """Writes what is new in the windows."""
+        if self._changed:
+            self._changed = False
+            manager = self._manager()
+            manager.queue.settle()
+            self._state.put(_MANAGER, manager)
+
+    def pre_prepare(self, txid: int) -> None:
+        """Tells a bolt with state."""
+        if isinstance(self.bolt, StatefulWindowedBolt):
+            self.bolt.pre_prepare(txid)
+
+    def pre_commit(self, txid: int) -> None:
+        """Tells a bolt with state."""
+        if isinstance(self.bolt, StatefulWindowedBolt):
+            self.bolt.pre_commit(txid)
+
+    def pre_rollback(self) -> None:
+        """Tells a bolt with state."""
+        if isinstance(self.bolt, StatefulWindowedBolt):
+            self.bolt.pre_rollback()
+
+    def cleanup(self) -> None:
+        """Ends the bolt."""
+        self.bolt.cleanup()
+
+
+def _time(definition: WindowDefinition) -> str:
+    return "the time that tuples bring" if definition.event_time else "the time at which tuples come"
+
+
+def _extractor(how: TimestampExtractor | str | None) -> TimestampExtractor | None:
+    if isinstance(how, str):
+        return lambda tup: tup[how]
+    return how
+
+
+class WindowedOutputCollector(OutputCollector):
+    """The collector of a windowed bolt: what it emits is anchored to the tuples of the window.
+
+    Args:
+        collector: the task's.
+    """
+
+    def __init__(self, collector: OutputCollector) -> None:
+        self._collector = collector
+        self._window: TupleWindow | None = None
+        self._anchors: JointAnchors | None = None
+
+    @property
+    def window(self) -> TupleWindow | None:
+        """The window that is evaluated."""
+        return self._window
+
+    @window.setter
+    def window(self, window: TupleWindow | None) -> None:
+        self._window, self._anchors = window, None if window is None else window.anchors
+
+    def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        """Emits a tuple, anchored to the window if no anchors are given."""
+        return self._collector.emit(values, self._anchors if anchors is None else anchors, stream)
+
+    def emit_direct(
+        self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """Emits a tuple to one task, anchored to the window if no anchors are given."""
+        self._collector.emit_direct(task, values, self._anchors if anchors is None else anchors, stream)
+
+    def ack(self, tup: Tuple) -> None:
+        """Does nothing: a tuple of a window is acked when it leaves the window."""
+
+    def fail(self, tup: Tuple) -> None:
+        """Fails a tuple at once; it stays in the window."""
+        self._collector.fail(tup)
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Restarts a tuple's message timeout."""
+        self._collector.reset_timeout(tup)
+
+    def report_error(self, error: BaseException) -> None:
+        """Shows an error in the topology's status."""
+        self._collector.report_error(error)
+
+
+class UsersState(KeyValueState):
+    """The part of a windowed bolt's state that is the user's.
+
+    Args:
+        state: all of it.
+    """
+
+    def __init__(self, state: KeyValueState) -> None:
+        self._state = state
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """Returns the value of `key`, or `default`."""
+        return self._state.get(key, default)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of `key`."""
+        self._state.put(key, value)
+
+    def delete(self, key: Any) -> Any:
+        """Removes `key`; returns its value or None."""
+        return self._state.delete(key)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Yields all pairs."""
+        for key, value in self._state.items():
+            if not _is_own(key):
+                yield key, value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._state
+
+    def __len__(self) -> int:
+        manager: WindowManager | None = self._state.get(_MANAGER)
+        return len(self._state) - (0 if manager is None else 1 + manager.queue.own_keys)
+
+
+def _is_own(key: object) -> bool:
+    return isinstance(key, tuple) and len(key) > 1 and key[0] == OWN

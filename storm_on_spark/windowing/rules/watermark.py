@@ -1,0 +1,63 @@
+"""The watermark: up to which time all tuples have come, as far as one can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+S = TypeVar("S")
+
+
+class WatermarkGenerator(Generic[S]):
+    """Storm's `WaterMarkEventGenerator`, and streams that may fall silent.
+
+    The watermark is the least, over all input streams, of the latest timestamp of each, less the lag. There is none
+    before each stream has delivered. It never goes back.
+
+    Args:
+        streams: the input streams.
+        lag_ms: by how much timestamps may be out of order.
+        idle_ms: after which time without tuples a stream no longer counts; None for never.
+        now_ms: the topology's time; streams that never deliver are silent from then on.
+
+    Example:
+        >>> watermark = WatermarkGenerator(["a", "b"], lag_ms=10)
+        >>> watermark.track("a", 100, 0), watermark.advance(0)
+        (True, None)
+        >>> watermark.track("b", 70, 0), watermark.advance(0), watermark.track("b", 59, 0)
+        (True, 60, False)
+    """
+
+    def __init__(self, streams: Iterable[S], lag_ms: int = 0, idle_ms: int | None = None, now_ms: int = 0) -> None:
+        #: The latest timestamp of each stream; None before it has delivered.
+        self._latest: dict[S, int | None] = dict.fromkeys(streams)
+        #: When each stream delivered last, by the topology's time.
+        self._heard = dict.fromkeys(self._latest, now_ms)
+        self._lag_ms, self._idle_ms = lag_ms, idle_ms
+        #: The watermark. Storm begins at 0, so negative timestamps are late.
+        self.last = 0
+
+    def track(self, stream: S, timestamp: int, now_ms: int) -> bool:
+        """Takes the timestamp of a tuple; returns whether it came in time."""
+        latest = self._latest.get(stream)
+        if latest is None or timestamp > latest:
+            self._latest[stream] = timestamp
+        self._heard[stream] = now_ms
+        return timestamp >= self.last
+
+    def advance(self, now_ms: int) -> int | None:
+        """Returns the new watermark, or None if it stays where it is."""
+        idle = self._idle_ms
+        latest = [
+            timestamp
+            for stream, timestamp in self._latest.items()
+            if idle is None or now_ms - self._heard[stream] < idle
+        ]
+        known = [timestamp for timestamp in latest if timestamp is not None]
+        if not known or len(known) < len(latest):
+            return None
+        watermark = min(known) - self._lag_ms
+        if watermark <= self.last:
+            return None
+        self.last = watermark
+        return watermark
