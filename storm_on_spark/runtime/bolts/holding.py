@@ -29,7 +29,7 @@ class HolderWatch:
 
     Args:
         stall_secs: how long.
-        folder: the topology's own folder in the checkpoint.
+        folder: the topology's own folder in the checkpoint, or one of this machine.
     """
 
     #: The one that counts: a worker may execute tasks of several runs.
@@ -78,6 +78,16 @@ def read_held(folder: Path) -> list[tuple[str, int | None, str]]:
         folder: the topology's own folder in the checkpoint.
     """
     return [_told(content) for _, content in _held(folder)]
+
+
+def take_held(folder: Path) -> list[tuple[str, int | None, str]]:
+    """Returns the same, each to one of those who ask; it is removed."""
+    found = []
+    for path, content in _held(folder):
+        with contextlib.suppress(FileNotFoundError):  # another process has taken it
+            path.unlink()
+            found.append(_told(content))
+    return found
 
 
 def clear_held(folder: Path, *, all_of_them: bool = False) -> None:

@@ -23,9 +23,10 @@ from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.runtime.bolts.at_work import WorkNotes
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
-from storm_on_spark.runtime.bolts.holding import HolderWatch, clear_held, read_held
+from storm_on_spark.runtime.bolts.holding import HolderWatch, clear_held, read_held, take_held
 from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.processes import prints
+from storm_on_spark.runtime.processes.run_folder import make_private
 from storm_on_spark.runtime.reports.shown_values import input_text
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
@@ -93,18 +94,24 @@ class MainThreadWatch:
         stall_secs: how long one tuple may take.
         wiring: that of the run.
         folder: the topology's own folder in the checkpoint; the note goes there.
+        local: a folder of this machine for the run. With a checkpoint in a store, which has no files to write stacks
+            to, they go there; the next worker of the run on this machine makes a note of them.
     """
 
-    def __init__(self, stall_secs: float, wiring: Wiring, folder: Folder) -> None:
+    def __init__(self, stall_secs: float, wiring: Wiring, folder: Folder, local: Path) -> None:
         main = threading.main_thread().ident
         assert main is not None
         self._stall_secs, self._main, self._folder = stall_secs, main, folder
         self._watch, self._work = StallWatch(stall_secs, wiring), WorkNotes(wiring, folder)
-        # A store has no files to write stacks to, and another process looks at a live one.
+        self._local = None if isinstance(folder, Path) else local
+        stacks = folder if isinstance(folder, Path) else local
+        # Another process looks at a live one.
         self._holder = None
-        if isinstance(folder, Path) and (HolderWatch.counts() or not prints.are_noted()):
+        if HolderWatch.counts() or not prints.are_noted():
             with contextlib.suppress(OSError):
-                self._holder = HolderWatch(stall_secs, folder)
+                if self._local is not None:
+                    make_private(self._local)
+                self._holder = HolderWatch(stall_secs, stacks)
         self._over = threading.Event()
         threading.Thread(target=self._run, name="stall-watch", daemon=True).start()
 
@@ -120,7 +127,11 @@ class MainThreadWatch:
             self._holder.close()
 
     def _run(self) -> None:
-        while not self._over.wait(min(self._stall_secs / 4, _LOOK_SECS)):
+        while True:
+            if self._local is not None:
+                _hand_on_held(self._local, self._folder)
+            if self._over.wait(min(self._stall_secs / 4, _LOOK_SECS)):
+                return
             frame = sys._current_frames().get(self._main)
             stall = self._watch.look(frame)
             if stall is not None:
@@ -134,11 +145,21 @@ def _end(folder: Folder, stall: Stall) -> NoReturn:
     sys.stderr.write(printable(f"{stall.sentence}; its worker is ended and the micro-batch tried again\n"))
     sys.stderr.flush()
     try:
-        note = stall._replace(sentence=stall.sentence[:_NOTE_CHARS])
-        notes = as_storage(inside(folder, _NOTES))
-        notes.put(f"{time.time_ns():020d}-{os.getpid()}", json.dumps(note).encode())
+        _put_note(folder, stall)
     finally:
         os._exit(EXIT_CODE)
+
+
+def _put_note(folder: Folder, stall: Stall) -> None:
+    note = stall._replace(sentence=stall.sentence[:_NOTE_CHARS])
+    as_storage(inside(folder, _NOTES)).put(f"{time.time_ns():020d}-{os.getpid()}", json.dumps(note).encode())
+
+
+def _hand_on_held(local: Path, folder: Folder) -> None:
+    """Makes notes of what workers of this machine wrote when they were ended."""
+    for held in take_held(local):
+        with contextlib.suppress(OSError):  # the store does not answer: others say so
+            _put_note(folder, Stall(*held))
 
 
 def read_notes(folder: Folder) -> list[Stall]:

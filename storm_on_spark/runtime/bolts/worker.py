@@ -15,7 +15,7 @@ from storm_on_spark.runtime.bolts.stall import MainThreadWatch
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.settings import BoltSettings, ReportSettings
 from storm_on_spark.runtime.run.spec import RunSpec, load_spec
-from storm_on_spark.runtime.run.worker_process import release
+from storm_on_spark.runtime.run.worker_process import local_folder, release
 from storm_on_spark.runtime.values import pickling
 
 _RUNS_KEPT = 8
@@ -79,7 +79,7 @@ def worker_for(start_id: str, spec: bytes) -> Worker:
         worker.namespace = namespace
         if worker.folder is not None:
             limit = worker.wiring.settings(ReportSettings).stall_secs
-            worker.watch = MainThreadWatch(limit, worker.wiring, worker.folder)
+            worker.watch = MainThreadWatch(limit, worker.wiring, worker.folder, local_folder(worker.spec))
         while len(workers) > _RUNS_KEPT:
             oldest, forgotten = workers.popitem(last=False)
             if forgotten.watch is not None:

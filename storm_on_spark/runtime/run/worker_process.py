@@ -49,15 +49,19 @@ def worker_process(spec: RunSpec) -> HookedProcess:
     with _lock:
         found = _processes.get(spec.start_id)
         if found is None:
-            folder = spec.local_folder
-            if not Path(folder).parent.is_dir():  # another machine, with its temporary files in another place
-                folder = str(run_folder(spec.start_id))
             conf: Mapping[str, Any] = spec.plan.conf
-            found = HookedProcess(spec.port, folder, WorkerSettings.of(conf).threads)
+            found = HookedProcess(spec.port, str(local_folder(spec)), WorkerSettings.of(conf).threads)
             found.started = []
             _start_hooks(found, spec, conf)
             _processes[spec.start_id] = found
         return found
+
+
+def local_folder(spec: RunSpec) -> Path:
+    """Returns the run's folder on this machine; it may not exist."""
+    folder = Path(spec.local_folder)
+    # Another machine may have its temporary files in another place.
+    return folder if folder.name and folder.parent.is_dir() else run_folder(spec.start_id)
 
 
 def _start_hooks(process: HookedProcess, spec: RunSpec, conf: Mapping[str, Any]) -> None:

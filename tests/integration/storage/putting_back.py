@@ -12,6 +12,7 @@ from pathlib import Path
 from storm_on_spark import CheckpointError
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.runtime.storage import Storage
+from storm_on_spark.runtime.storage.hdfs import hdfs_place
 from storm_on_spark.runtime.storage.s3 import s3_place
 from storm_on_spark.spark.session import local_session, stop_session
 from storm_on_spark.testing import run_topology
@@ -32,7 +33,8 @@ def main(path: str) -> None:
     from topologies import numbered
 
     settings = json.loads(Path(path).read_text())
-    store = s3_place(settings["checkpoint"], settings["s3"].get).open()
+    place_of = hdfs_place if settings["checkpoint"].startswith("hdfs:") else s3_place
+    store = place_of(settings["checkpoint"], settings["client"].get).open()
     spark = local_session("local[2]", settings["conf"], settings["checkpoint"])
     topology = numbered.numbers_to(FileBolt(settings["folder"], ["n"]))
     said = []

@@ -97,9 +97,20 @@ def test_on_hdfs_the_state_is_exact_after_the_driver_was_killed_twice(tmp_path: 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_on_s3_an_older_copy_of_the_checkpoint_is_refused_beside_newer_files(tmp_path: Path, s3_server: S3Server):
-    settings = tmp_path / "settings.json"
-    given = {"checkpoint": f"{s3_server.uri}/put-back", "folder": str(tmp_path / "files")}
-    settings.write_text(json.dumps({**given, "conf": s3_server.conf, "s3": s3_server.settings}))
+    _refused_when_put_back(tmp_path, f"{s3_server.uri}/put-back", s3_server.conf, s3_server.settings)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_on_hdfs_an_older_copy_of_the_checkpoint_is_refused_beside_newer_files(tmp_path: Path, hdfs_server: HdfsServer):
+    conf = {"spark.hadoop.dfs.replication": "2"}
+    _refused_when_put_back(tmp_path, f"{hdfs_server.uri}/put-back", conf, {"dfs.replication": "2"})
+
+
+def _refused_when_put_back(folder: Path, checkpoint: str, conf: Mapping[str, str], client: Mapping[str, str]) -> None:
+    settings = folder / "settings.json"
+    given = {"checkpoint": checkpoint, "folder": str(folder / "files"), "conf": dict(conf), "client": dict(client)}
+    settings.write_text(json.dumps(given))
 
     done = subprocess.run(
         [sys.executable, str(DRIVER.with_name("putting_back.py")), str(settings)], capture_output=True, timeout=400
@@ -109,5 +120,5 @@ def test_on_s3_an_older_copy_of_the_checkpoint_is_refused_beside_newer_files(tmp
     first, second, older, own = json.loads(done.stdout.splitlines()[-1])
     assert (first, second, own) == ("ran", "ran", "ran")
     assert "older than what was written with it" in older
-    lines = [line for file in (tmp_path / "files").glob("*.json") for line in file.read_text().split("\n") if line]
+    lines = [line for file in (folder / "files").glob("*.json") for line in file.read_text().split("\n") if line]
     assert sorted(json.loads(line)["n"] for line in lines) == list(range(50))

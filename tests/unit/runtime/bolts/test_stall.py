@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import inspect
 import os
@@ -27,6 +28,8 @@ from storm_on_spark.runtime.bolts.at_work import WorkNotes, clear_work, read_wor
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.stall import EXIT_CODE, Stall, StallWatch, clear_notes, read_notes
 from storm_on_spark.runtime.bolts.worker import worker_for
+from storm_on_spark.runtime.processes import prints
+from storm_on_spark.runtime.storage.place import LocalPlace
 
 
 class Gate:
@@ -197,8 +200,26 @@ class Sleepy(BaseBasicBolt):
         time.sleep(tup[0])
 
 
-def in_a_worker(folders: dict[str, tuple[Path, int]], run: str, seconds: float) -> int:
+class Holding(BaseBasicBolt):
+    """Doesn't let any other thread run while it executes."""
+
+    stateless = True
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        ctypes.PyDLL(None).usleep(int(tup[0] * 1e6))
+
+
+def in_a_worker(
+    folders: dict[str, tuple[Path, int]], run: str, seconds: float, bolt: BaseBasicBolt | None = None, **given: Any
+) -> int:
     """Lets a worker that knows several runs, each with its limit, execute one tuple of one of them.
+
+    Args:
+        folders: of each run, with its limit in seconds.
+        run: which.
+        seconds: how long the tuple takes.
+        bolt: of the runs.
+        given: changed parts of the specifications.
 
     Returns the worker's exit code.
     """
@@ -209,14 +230,15 @@ def in_a_worker(folders: dict[str, tuple[Path, int]], run: str, seconds: float) 
             for name, (folder, limit) in folders.items():
                 builder = TopologyBuilder()
                 builder.set_spout("source", Source(default=["value"]))
-                builder.set_bolt("bolt", Sleepy()).global_grouping("source")
+                builder.set_bolt("bolt", bolt or Sleepy()).global_grouping("source")
                 spec = make_worker(builder, {"topology.task.stall.secs": limit}).spec
-                spec = dataclasses.replace(spec, start_id=name, folder=str(folder))
+                spec = dataclasses.replace(spec, start_id=name, folder=str(folder), **given)
                 known = worker_for(name, spec.dumps())
                 if name == run:
                     worker = known
             task = worker.prepare(worker.wiring.plan.components["bolt"].tasks[0])
-            task.execute([anchored([seconds])], ids(), 1)
+            with prints.speaking(task.component, task.task):
+                task.execute([anchored([seconds])], ids(), 1)
             code = 0
         finally:
             os._exit(code)
@@ -235,6 +257,23 @@ def test_a_worker_is_ended_for_the_limit_of_the_run_that_it_executes(tmp_path: P
     (stall,) = read_notes(folders["strict"])
     assert stall.component == "bolt"
     assert not read_notes(folders["patient"])
+
+
+def test_native_code_that_holds_the_interpreter_is_noted_in_a_store_by_the_next_worker(tmp_path: Path) -> None:
+    local, store = tmp_path / "of-this-machine", LocalPlace(str(tmp_path / "store"))
+    given = {"place": store, "local_folder": str(local)}
+    runs = {"run": (tmp_path, 1)}
+    assert in_a_worker(runs, "run", 30.0, Holding(), **given) == 1
+    assert read_notes(store.open()) == [], "the worker that has ended could not"
+    assert local.stat().st_mode & 0o077 == 0
+
+    assert in_a_worker(runs, "run", 0.5, Sleepy(), **given) == 0
+    (stall,) = read_notes(store.open())
+    assert (stall.component, stall.task is not None) == ("bolt", True)
+    assert "or what it calls, has held the Python interpreter for 0:00:01" in stall.sentence
+    assert stall.sentence.endswith("in execute")
+    assert in_a_worker(runs, "run", 0.5, Sleepy(), **given) == 0
+    assert read_notes(store.open()) == [stall], "it is noted once"
 
 
 def test_a_run_that_is_forgotten_is_not_watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
