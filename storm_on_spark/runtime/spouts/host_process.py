@@ -20,6 +20,7 @@ import numpy as np
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.processes.signals import held_back
 from storm_on_spark.runtime.run.settings import BatchSettings
+from storm_on_spark.runtime.spouts.holding import HostWatch
 from storm_on_spark.runtime.spouts.messages import Channel, Message, Setup, Stop
 
 STOP_SECONDS = 6.0
@@ -61,6 +62,8 @@ class HostProcess:
         self._process: subprocess.Popen[bytes] | None = None
         #: Set once the process has ended, and what it left behind.
         self._gone = threading.Event()
+        #: How the last process ended.
+        self._ended = ""
         #: There is one as soon as the process has been told what to run, which is its first message.
         self._connection: Channel | None = None
         self._started_at = 0.0
@@ -90,6 +93,7 @@ class HostProcess:
 
     def _launch(self) -> None:
         ours, theirs = socket.socketpair()
+        watch = HostWatch()
         # The host must find this very package, also when it was not installed.
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -103,18 +107,24 @@ class HostProcess:
                             "storm_on_spark.runtime.spouts.spout_host",
                             str(theirs.fileno()),
                             str(os.getpid()),
+                            str(watch.descriptor),
                         ],
-                        pass_fds=[theirs.fileno()],
+                        pass_fds=[theirs.fileno(), watch.descriptor],
                         stdin=subprocess.DEVNULL,
                         env={**os.environ, "PYTHONPATH": path},
                     )
             except OSError:
                 ours.close()
+                watch.close()
                 raise
+        watch.start(self._process)
         self._started_at = time.monotonic()
         gone = self._gone = threading.Event()
         threading.Thread(
-            target=_watch, args=(self._process, ours, gone), name=f"spout-host-{self._process.pid}", daemon=True
+            target=self._await_end,
+            args=(self._process, watch, ours, gone),
+            name=f"spout-host-{self._process.pid}",
+            daemon=True,
         ).start()
         connection = Connection(os.dup(ours.fileno()))
         # Nobody else can send before: there is no connection for them until the host has its first message.
@@ -191,22 +201,22 @@ class HostProcess:
                 self._on_message(pickle.loads(self._connection.recv_bytes()))
         except (EOFError, OSError):
             self._gone.wait()
-            code = self._process.wait()
         with self._lock:
             self._connection.close()
             self._connection = None
-        return how_it_ended(code)
+        return self._ended
 
+    def _await_end(
+        self, process: subprocess.Popen[bytes], watch: HostWatch, ours: socket.socket, gone: threading.Event
+    ) -> None:
+        """Waits for the end of a host, ends what it left behind, and then lets its connection end.
 
-def _watch(process: subprocess.Popen[bytes], ours: socket.socket, gone: threading.Event) -> None:
-    """Waits for the end of a host, ends what it left behind, and then lets its connection end.
-
-    The connection does not end by itself where a process that the spout forked has inherited it.
-    """
-    end_group(process)
-    with ours, contextlib.suppress(OSError):
-        ours.shutdown(socket.SHUT_RD)  # what the host has said before is still read
-    gone.set()
+        The connection does not end by itself where a process that the spout forked has inherited it.
+        """
+        self._ended = watch.how_it_ended(end_group(process))
+        with ours, contextlib.suppress(OSError):
+            ours.shutdown(socket.SHUT_RD)  # what the host has said before is still read
+        gone.set()
 
 
 def end_group(process: subprocess.Popen[bytes]) -> int:
@@ -221,16 +231,6 @@ def end_group(process: subprocess.Popen[bytes]) -> int:
         # The host leads a group of its own; see `spout_host.main`.
         os.killpg(process.pid, signal.SIGKILL)
     return process.wait()
-
-
-def how_it_ended(code: int) -> str:
-    """Describes an exit code of `subprocess` in words."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
 
 
 def spout_executors(plan: PlacedPlan) -> list[tuple[int, ...]]:

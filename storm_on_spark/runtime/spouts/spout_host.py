@@ -1,7 +1,8 @@
 """A spout host: the process in which arbitrary Python spouts live.
 
-The coordinator starts it: `python -m storm_on_spark.runtime.spouts.spout_host FD PARENT`. Every executor is a thread
-that calls `next_tuple` of its tasks in turn, as a Storm executor does. When the driver goes, the host ends with it.
+The coordinator starts it: `python -m storm_on_spark.runtime.spouts.spout_host FD PARENT PAGE`. Every executor is a
+thread that calls `next_tuple` of its tasks in turn, as a Storm executor does. When the driver goes, the host ends with
+it.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.wake import Wake
 from storm_on_spark.runtime.run.run import Run
+from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts import messages
+from storm_on_spark.runtime.spouts.holding import HostBreath
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
 from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import RestRules
@@ -172,10 +175,16 @@ def failed(task: int, component: str, error: BaseException) -> messages.Failed:
 
 
 class SpoutHost:
-    """The process: reads messages on its main thread and hands them to the executors."""
+    """The process: reads messages on its main thread and hands them to the executors.
 
-    def __init__(self, connection: messages.Channel) -> None:
+    Args:
+        connection: to the coordinator.
+        breath: what says that this process runs.
+    """
+
+    def __init__(self, connection: messages.Channel, breath: HostBreath) -> None:
         self._connection = connection
+        self._breath = breath
         self._lock = threading.Lock()
         setup = self._receive()
         if not isinstance(setup, messages.Setup):
@@ -188,6 +197,7 @@ class SpoutHost:
 
     def run(self) -> None:
         """Runs until the coordinator sends `Stop` or closes the connection."""
+        self._breath.begin(self._run.wiring.settings(ReportSettings).stall_secs)
         for executor in self._executors:
             executor.start()
         try:
@@ -216,7 +226,8 @@ class SpoutHost:
                 executor.tell(message)
 
     def open(self, task: int) -> TaskLoop:
-        """Opens a task's spout and log."""
+        """Opens a task's spout and log, on its executor's thread."""
+        self._breath.note_executor(self.component_of(task), self._by_task[task].tasks)
         loop = open_loop(self._run, self._setup, task, self.clock, self.send)
         self.send(messages.Ready(task, loop.task.log.written))
         return loop
@@ -274,7 +285,10 @@ os.register_at_fork(after_in_child=_leave_kept)
 
 
 def main() -> None:
-    """Runs a spout host on the inherited socket that the first argument names, for the process that the second does."""
+    """Runs a spout host on the inherited socket that the first argument names, for the process that the second does.
+
+    The third argument is the descriptor of the file for `holding`.
+    """
     die_with(int(sys.argv[2]))
     ignore_interrupts()
     # What a spout prints is no answer of the program that runs the topology.
@@ -286,8 +300,9 @@ def main() -> None:
         os.setpgid(0, 0)
     connection = Connection(int(sys.argv[1]))
     keep_from_children(connection)
+    breath = HostBreath(int(sys.argv[3]))
     try:
-        host = SpoutHost(connection)
+        host = SpoutHost(connection, breath)
     except Exception as error:
         reason = str(error) if isinstance(error, StormError) else f"a spout host can't start: {summary(error)}"
         message = messages.Failed(-1, "", reason, whole_trace(error), own_trace(error))

@@ -13,11 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from storm_on_spark.runtime.processes.signals import held_back
-from storm_on_spark.runtime.spouts.host_process import end_group, how_it_ended
+from storm_on_spark.runtime.spouts.holding import HostWatch
+from storm_on_spark.runtime.spouts.host_process import end_group
 
 _QUICK_SECONDS = 10.0
 _QUICK_ENDS = 5
 """So many processes in a row that could not even start are enough."""
+_MODULE = "storm_on_spark.runtime.spouts.remote.process"
 _CANT_START = 1
 """Python's exit code where it can't import what it is to run."""
 
@@ -56,13 +58,16 @@ def keep_host(place: Place, attempt: int) -> None:
     previous, quick = "", 0
     while True:
         started = time.monotonic()
+        watch = HostWatch()
         with held_back(signal.SIGINT):
             process = subprocess.Popen(
                 # By its file descriptor and not by argument: anybody may read arguments.
-                [sys.executable, "-m", "storm_on_spark.runtime.spouts.remote.process", str(os.getpid())],
+                [sys.executable, "-m", _MODULE, str(os.getpid()), str(watch.descriptor)],
                 stdin=subprocess.PIPE,
+                pass_fds=[watch.descriptor],
                 env={**os.environ, "PYTHONPATH": path},
             )
+        watch.start(process)
         assert process.stdin is not None
         arguments = {**asdict(place), "attempt": attempt, "previous": previous, "machine": this_machine()}
         try:
@@ -71,12 +76,13 @@ def keep_host(place: Place, attempt: int) -> None:
         except BrokenPipeError:
             pass  # it has ended; its exit code says how
         code = end_group(process)
+        how = watch.how_it_ended(code)
         if code == 0:
             return
         quick = quick + 1 if code == _CANT_START and time.monotonic() - started < _QUICK_SECONDS else 0
         if quick == _QUICK_ENDS:
             raise RuntimeError(f"the process of spout host {place.number} can't be started on {this_machine()}")
-        previous = f"{how_it_ended(code)} on {this_machine()}"
+        previous = f"{how} on {this_machine()}"
 
 
 def this_machine() -> str:

@@ -1,4 +1,4 @@
-"""The process of a spout host that a keeper has started: `python -m ….remote.process PARENT`.
+"""The process of a spout host that a keeper has started: `python -m ….remote.process PARENT PAGE`.
 
 It calls the driver first, and imports what a spout host needs after that: the driver hears at once how the process
 before it ended.
@@ -56,7 +56,7 @@ def _called(driver: str, port: int, secret: bytes) -> Line:
 
 
 def main() -> None:
-    """Runs the host for the process that the first argument names."""
+    """Runs the host for the process that the first argument names; the second is for `holding`."""
     die_with(int(sys.argv[1]))
     ignore_interrupts()
     arguments = json.loads(sys.stdin.buffer.read())
@@ -68,9 +68,10 @@ def main() -> None:
     with contextlib.suppress(PermissionError):  # it leads a session, and so a group
         os.setpgid(0, 0)
     line, first = call(arguments)
+    from storm_on_spark.runtime.spouts.holding import HostBreath
     from storm_on_spark.runtime.spouts.remote.serving import serve
 
-    serve(line, first, arguments["machine"])
+    serve(line, first, arguments["machine"], HostBreath(int(sys.argv[2])))
 
 
 if __name__ == "__main__":

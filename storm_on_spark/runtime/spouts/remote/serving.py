@@ -9,6 +9,7 @@ from pathlib import Path
 
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
+from storm_on_spark.runtime.spouts.holding import HostBreath
 from storm_on_spark.runtime.spouts.messages import Failed, Message, Setup
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.spout_host import SpoutHost, keep_from_children
@@ -23,11 +24,12 @@ class RemoteSpoutHost(SpoutHost):
     Args:
         connection: to the driver.
         setup: the driver's first message.
+        breath: as for `SpoutHost`.
     """
 
-    def __init__(self, connection: Line, setup: Setup) -> None:
+    def __init__(self, connection: Line, setup: Setup, breath: HostBreath) -> None:
         self._first: Setup | None = setup
-        super().__init__(connection)
+        super().__init__(connection, breath)
 
     def _receive(self) -> Message:
         first, self._first = self._first, None
@@ -57,18 +59,19 @@ def here(setup: Setup, machine: str) -> Setup:
     return setup if setup.clock_at is None else dataclasses.replace(setup, clock_at=time.monotonic())
 
 
-def serve(line: Line, first: bytes, machine: str) -> None:
+def serve(line: Line, first: bytes, machine: str, breath: HostBreath) -> None:
     """Runs a spout host until the driver says stop or goes away.
 
     Args:
         line: to the driver.
         first: its first message.
         machine: the name of this one.
+        breath: of this process.
     """
     keep_from_children(line)
     try:
         # What the driver has sent over an authenticated line.
-        host = RemoteSpoutHost(line, here(pickle.loads(first), machine))
+        host = RemoteSpoutHost(line, here(pickle.loads(first), machine), breath)
     except Exception as error:
         reason = str(error) if isinstance(error, StormError) else f"a spout host can't start: {summary(error)}"
         line.send_bytes(pickle.dumps(Failed(-1, "", reason, whole_trace(error), own_trace(error)), 5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -71,12 +73,15 @@ def importable(spec: RunSpec) -> RunSpec:
 
 
 @contextlib.contextmanager
-def running(spout: BaseRichSpout, folder: Path) -> Iterator[tuple[Coordinator, list[str]]]:
+def running(
+    spout: BaseRichSpout, folder: Path, conf: dict[str, Any] | None = None, **others: BaseRichSpout
+) -> Iterator[tuple[Coordinator, list[str]]]:
     builder = TopologyBuilder()
-    builder.set_spout("spout", spout)
+    for name, each in {"spout": spout, **others}.items():
+        builder.set_spout(name, each)
     builder.set_bolt("bolt", Nothing()).shuffle_grouping("spout")
     failures: list[str] = []
-    spec = importable(make_worker(builder).spec)
+    spec = importable(make_worker(builder, conf).spec)
     coordinator = Coordinator(spec, folder, SystemClock(), True, lambda reason, *traces: failures.append(reason))
     coordinator.start(Offset())
     assert not failures
@@ -102,6 +107,67 @@ def test_a_host_that_is_killed_is_noticed_whatever_its_spout_has_started(tmp_pat
     assert not failures
     assert started_at(int(second.name)) is None
     eventually(lambda: started_at(last) is None)
+
+
+class Native(BaseRichSpout):
+    """Calls a function of C once, which keeps the interpreter.
+
+    Args:
+        marker: a file that the other spout makes when it is open. The call writes to it.
+        function: which.
+        argument: of the function.
+    """
+
+    def __init__(self, marker: str, function: str, argument: int):
+        self.marker, self.function, self.argument = marker, function, argument
+
+    def next_tuple(self):
+        marker = Path(self.marker)
+        if marker.exists() and not marker.read_text():
+            marker.write_text("called")
+            getattr(ctypes.PyDLL(None), self.function)(self.argument)
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("n"))
+
+
+class Calm(BaseRichSpout):
+    """Emits nothing; says when it is called first."""
+
+    def __init__(self, marker: str):
+        self.marker = marker
+
+    def next_tuple(self):
+        if self.marker:
+            Path(self.marker).touch()
+            self.marker = ""
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("n"))
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "told"),
+    [
+        ("usleep", 600_000_000, "or what it calls, held the Python interpreter for 3 s (topology.task.stall.secs = 1)"),
+        ("raise", signal.SIGSEGV, "killed by SIGSEGV in component "),
+    ],
+)
+def test_native_code_that_holds_the_interpreter_of_a_spout_host_or_crashes_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, function: str, argument: int, told: str
+) -> None:
+    marker = str(tmp_path / "calls")
+    native = Native(marker, function, int(argument))
+    conf = {"topology.task.stall.secs": 1}
+    with running(native, tmp_path / "checkpoint", conf, calm=Calm(marker)) as (_, failures):
+        [said] = eventually(lambda: [record.getMessage() for record in caplog.records])
+    _, _, reason = said.partition("ended unexpectedly (")
+    assert told in reason
+    assert 'component "spout" (task ' in reason
+    assert "calm" not in reason
+    assert f'File "{__file__}", line ' in reason
+    assert reason.endswith("in next_tuple); it is started again")
+    assert not failures
 
 
 class Hanging(BaseRichSpout):
@@ -183,14 +249,15 @@ def test_a_host_that_is_told_something_else_first_says_so() -> None:
     with contextlib.ExitStack() as stack:
         ours, theirs = multiprocessing.Pipe()
         stack.callback(ours.close)
+        page = stack.enter_context(tempfile.TemporaryFile())
         command = [
             sys.executable,
             "-m",
             "storm_on_spark.runtime.spouts.spout_host",
-            str(theirs.fileno()),
-            str(os.getpid()),
+            *(str(theirs.fileno()), str(os.getpid()), str(page.fileno())),
         ]
-        host = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        descriptors = [theirs.fileno(), page.fileno()]
+        host = subprocess.Popen(command, pass_fds=descriptors, stdin=subprocess.DEVNULL)
         theirs.close()
         ours.send_bytes(pickle.dumps(setup))
         said.append(pickle.loads(ours.recv_bytes()))
