@@ -1,0 +1,18 @@
+"""Windows through Spark."""
+
+from __future__ import annotations
+
+import pytest
+from topologies import windows
+
+from storm_on_spark.testing import crashes, run_topology
+
+
+@pytest.mark.parametrize("profile", [pytest.param("latency", marks=pytest.mark.representative), "realtime"])
+def test_windows_are_exact_with_every_profile_over_killed_workers(spark_session, tmp_path, profile):
+    conf = {"topology.profile": profile, "test.notes": str(tmp_path)}
+    captured = run_topology(windows.windows(), conf=conf, spark=spark_session)
+    assert [crashes(tmp_path / f"crash-{end}") for end in windows.CRASHES] == [1, 1], "a worker did not die"
+    assert sorted(captured.values("sums")) == sorted(windows.expected())
+    assert sorted(captured.acked()) == list(range(windows.COUNT))
+    assert not captured.failed()
