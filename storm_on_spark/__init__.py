@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         WorkerTopologyContext,
         WorkerUserContext,
     )
+    from storm_on_spark.joins import JoinBolt
     from storm_on_spark.spark import LocalCluster, compile_topology
     from storm_on_spark.windowing import (
         BaseStatefulWindowedBolt,
@@ -179,6 +180,7 @@ __all__ = [
     "IWorkerHook",
     "InvalidTopologyError",
     "InvalidTopologyException",
+    "JoinBolt",
     "KeyValueState",
     "LocalCluster",
     "LocalOrShuffleGrouping",
@@ -223,7 +225,7 @@ __all__ = [
     "compile_topology",
 ]
 
-_HOMES = {"LocalCluster": "spark", "compile_topology": "spark"} | dict.fromkeys(
+_HOMES = {"JoinBolt": "joins", "LocalCluster": "spark", "compile_topology": "spark"} | dict.fromkeys(
     (
         "BaseStatefulWindowedBolt",
         "BaseWindowedBolt",

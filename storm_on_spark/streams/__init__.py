@@ -20,18 +20,23 @@ from storm_on_spark.streams.building.mappers import (
     ValuesMapper,
 )
 from storm_on_spark.streams.building.stream import PairStream, Stream, StreamState
-from storm_on_spark.streams.operations.aggregators import CombinerAggregator, Count, LongSum, Sum
+from storm_on_spark.streams.building.windows import SlidingWindows, TumblingWindows
+from storm_on_spark.streams.operations.aggregators import CombinerAggregator, LongSum, Sum
+from storm_on_spark.windowing import Count, Duration
 
 __all__ = [
     "CombinerAggregator",
     "Count",
+    "Duration",
     "LongSum",
     "PairStream",
     "PairValueMapper",
+    "SlidingWindows",
     "Stream",
     "StreamBuilder",
     "StreamState",
     "Sum",
+    "TumblingWindows",
     "TupleValueMapper",
     "TupleValueMappers",
     "ValueMapper",

@@ -87,7 +87,9 @@ class WindowedBoltExecutor(BaseStatefulBolt):
         self.bolt = bolt
         self._timestamp, self._idle_ms = timestamp, idle_ms
         #: For the runtime: whose attributes are saved.
-        self.state_holder = bolt
+        self.state_holder: object = getattr(bolt, "state_holder", bolt)
+        #: For people; see `component_title`.
+        self.title: str = getattr(bolt, "title", "")
         self.adapted = Adapted(type(bolt))
 
     def _definition(self, conf: Mapping[str, Any]) -> WindowDefinition:

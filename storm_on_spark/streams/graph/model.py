@@ -7,13 +7,16 @@ which operations share a bolt, and `streams/lowering` makes the topology.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.grouping import Grouping
     from storm_on_spark.streams.operations.processor import Processor
+    from storm_on_spark.windowing.definition import Duration, Extent
+
+W = TypeVar("W", bound="Window")
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,39 @@ class Port:
 
 @dataclass(frozen=True)
 class Window:
-    """Length, slide and time of a window; see `SlidingWindows` and `TumblingWindows`, which make it."""
+    """Length, slide and time of a window; `SlidingWindows` and `TumblingWindows` make it."""
 
-    length: Any
-    """A `Count` or a `Duration`."""
-    slide: Any = None
-    """The same; None for a tumbling window."""
+    length: Extent
+    slide: Extent
     timestamp_field: str | None = None
-    """The field of the spouts' tuples with the event's time in milliseconds; None for the time of arrival."""
-    lag: Any = None
+    """The field of the spouts' tuples with the time of the event, in ms; None for the time of arrival."""
+    lag: Duration | None = None
     late_stream: str | None = None
+    watermark_interval: Duration | None = None
+    idle_timeout: Duration | None = None
+
+    def with_timestamp_field(self: W, field: str) -> W:
+        """Returns windows by the time that the spouts' tuples bring: an integer, in ms.
+
+        The field travels with the values, up to the window.
+        """
+        return replace(self, timestamp_field=field)
+
+    def with_lag(self: W, lag: Duration) -> W:
+        """Returns windows for timestamps that may be out of order by so much."""
+        return replace(self, lag=lag)
+
+    def with_late_tuple_stream(self: W, stream: str) -> W:
+        """Returns windows that emit late tuples on a stream of their bolt; by default they are logged."""
+        return replace(self, late_stream=stream)
+
+    def with_watermark_interval(self: W, interval: Duration) -> W:
+        """Returns windows whose watermark moves on so often; by default each second."""
+        return replace(self, watermark_interval=interval)
+
+    def with_idle_timeout(self: W, timeout: Duration) -> W:
+        """Returns windows for which an input without values for so long no longer holds back the watermark."""
+        return replace(self, idle_timeout=timeout)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,15 @@ from storm_on_spark.api.errors import FailedException, ReportedFailedException
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.streams.lowering.wiring import Program, Running
+from storm_on_spark.windowing.bolts import BaseWindowedBolt
 
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
     from storm_on_spark.api.task.collector import BasicOutputCollector, OutputCollector
     from storm_on_spark.api.task.context import TopologyContext
     from storm_on_spark.api.tuple import Tuple
+    from storm_on_spark.streams.graph.model import Window
+    from storm_on_spark.windowing.window import TupleWindow
 
 
 class _NoAttributes:
@@ -95,3 +98,41 @@ class StatefulOperationsBolt(_OperationsBolt, BaseStatefulBolt):
 
     def _emit(self, values: list[Any], stream: str) -> None:
         self._collector.emit(values, anchors=self._anchor, stream=stream)
+
+
+class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
+    """Executes operations on the values of each window. What they keep within a window ends with it."""
+
+    def __init__(self, program: Program, title: str, window: Window) -> None:
+        super().__init__(program, title)
+        self.with_window(window.length, window.slide)
+        if window.timestamp_field is not None:
+            self.with_timestamp_field(window.timestamp_field)
+        if window.lag is not None:
+            self.with_lag(window.lag)
+        if window.watermark_interval is not None:
+            self.with_watermark_interval(window.watermark_interval)
+        if window.idle_timeout is not None:
+            self.with_idle_timeout(window.idle_timeout)
+        if window.late_stream is not None:
+            self.with_late_tuple_stream(window.late_stream)
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Connects the operations."""
+        self._collector = collector
+        self._running = self.program.start(self._emit, None)
+
+    def execute(self, window: TupleWindow) -> None:
+        """Executes the operations for a window."""
+        self._running.timestamp = window.end
+        try:
+            for tup in window:
+                self._running.gather(tup)
+            self._running.finish()
+        except BaseException:
+            # What they have gathered is of a window that is undone.
+            self._running = self.program.start(self._emit, None)
+            raise
+
+    def _emit(self, values: list[Any], stream: str) -> None:
+        self._collector.emit(values, stream=stream)

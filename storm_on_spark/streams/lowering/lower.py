@@ -14,7 +14,7 @@ from storm_on_spark.api.topology import Topology
 from storm_on_spark.streams.graph.fuse import Group, fuse
 from storm_on_spark.streams.graph.model import Graph, Link, Node, Operation, Port, Sink, Source
 from storm_on_spark.streams.graph.windows import delay_windows, keep_windows_in_one_task
-from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt
+from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt, WindowedOperationsBolt
 from storm_on_spark.streams.lowering.wiring import Entry, Program, Shape
 
 PASSES: Final[tuple[Callable[[Graph], Graph], ...]] = (delay_windows, keep_windows_in_one_task)
@@ -156,7 +156,7 @@ def _first(bolt: Group | Sink) -> int:
 
 def _bolt(group: Group, program: Program) -> Any:
     if group.window is not None:
-        raise NotImplementedError
+        return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window)
     if group.stateful:
         return StatefulOperationsBolt(program, group.title)
     return OperationsBolt(program, group.title)
