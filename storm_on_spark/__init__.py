@@ -105,7 +105,7 @@ if TYPE_CHECKING:
         WorkerTopologyContext,
         WorkerUserContext,
     )
-    from storm_on_spark.joins import JoinBolt
+    from storm_on_spark.joins import IntervalJoinBolt, JoinBolt
     from storm_on_spark.spark import LocalCluster, compile_topology
     from storm_on_spark.windowing import (
         BaseStatefulWindowedBolt,
@@ -178,6 +178,7 @@ __all__ = [
     "IStatefulWindowedBolt",
     "IWindowedBolt",
     "IWorkerHook",
+    "IntervalJoinBolt",
     "InvalidTopologyError",
     "InvalidTopologyException",
     "JoinBolt",
@@ -225,7 +226,12 @@ __all__ = [
     "compile_topology",
 ]
 
-_HOMES = {"JoinBolt": "joins", "LocalCluster": "spark", "compile_topology": "spark"} | dict.fromkeys(
+_HOMES = {
+    "IntervalJoinBolt": "joins",
+    "JoinBolt": "joins",
+    "LocalCluster": "spark",
+    "compile_topology": "spark",
+} | dict.fromkeys(
     (
         "BaseStatefulWindowedBolt",
         "BaseWindowedBolt",

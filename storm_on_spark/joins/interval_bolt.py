@@ -1,0 +1,245 @@
+"""`IntervalJoinBolt`: joins two streams by key and time, without a common window."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from storm_on_spark.api.errors import InvalidTopologyError, TupleError
+from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.text.wording import kind_of, name_fault
+from storm_on_spark.api.tuple import Tuple, detached
+from storm_on_spark.joins.interval import Interval, IntervalJoin
+from storm_on_spark.joins.rules import JoinPlan, Kind, Selector, Step, parse_fields
+from storm_on_spark.joins.selectors import FieldSelector, Key
+from storm_on_spark.windowing.definition import Duration
+from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+    from storm_on_spark.api.task.collector import OutputCollector
+    from storm_on_spark.api.task.context import TopologyContext
+
+J = TypeVar("J", bound="IntervalJoinBolt")
+
+log = logging.getLogger(__name__)
+
+LATE_TUPLES = "late-tuples"
+"""The counter of tuples that came behind the watermark."""
+
+_WATERMARK = ("watermark",)
+
+
+class IntervalJoinBolt(BaseStatefulBolt):
+    """Joins each tuple of one stream with those of another within an interval around its time; Storm has no such bolt.
+
+    Group both streams by the fields on which they are joined. Tuples bring their time, in ms. One is kept, in the
+    bolt's state, until the watermark says that no partner can come any more: the watermark is the earlier of both
+    streams' latest times, minus the lag. A tuple behind it is late: it is logged, counted and acked.
+
+    A tuple is acked once it is in the state, which is exact; so no message timeout limits the interval. Results are
+    anchored to the tuple that completes them; a result without a partner, to the tuple that moves the watermark.
+
+    Args:
+        args: an optional `Selector`; the left stream; the field on which it is joined, or a list of fields.
+
+    Example:
+        >>> from storm_on_spark.testing import BoltTester, make_tuple
+        >>> join = IntervalJoinBolt("shown", "ad").left_join("clicked", "ad", after=Duration.minutes(10))
+        >>> join = join.with_timestamp_field("ts").select("ad, user")
+        >>> shown = make_tuple([7, 1000], ["ad", "ts"], "shown")
+        >>> clicked = make_tuple([7, 4000, "ann"], ["ad", "ts", "user"], "clicked")
+        >>> tester = BoltTester(join, [shown, clicked])
+        >>> tester.execute(shown, clicked)
+        >>> tester.collector.values()
+        [(7, 'ann')]
+    """
+
+    stateless = False
+    state_layout = "interval join, version 1"
+
+    def __init__(self, *args: Any) -> None:
+        selector = args[0] if args and isinstance(args[0], Selector) else Selector.SOURCE
+        given = args[1:] if args and isinstance(args[0], Selector) else args
+        if len(given) != 2:
+            raise InvalidTopologyError(
+                "IntervalJoinBolt takes a stream and the field to join on, as in IntervalJoinBolt("
+                f'"shown", "ad"), not {args!r:.100}'
+            )
+        self._plan = JoinPlan(selector, (Step(given[0], Key.of(given[0], given[1])),))
+        self._interval = Interval(0, 0)
+        self._select: tuple[FieldSelector, ...] = ()
+        self._stream = DEFAULT_STREAM
+        self._timestamp_field: str | None = None
+        self._lag = 0
+
+    def join(
+        self: J,
+        stream: str,
+        field: str | Iterable[str],
+        *,
+        before: Duration = Duration(0),  # noqa: B008 # immutable
+        after: Duration = Duration(0),  # noqa: B008
+    ) -> J:
+        """Sets the right stream.
+
+        Args:
+            stream: the stream.
+            field: the field on which it is joined, or a list of as many fields as the left one has.
+            before: how much earlier than the left tuple the right one may be.
+            after: how much later.
+        """
+        return self._with(Kind.INNER, stream, field, before, after)
+
+    def left_join(
+        self: J,
+        stream: str,
+        field: str | Iterable[str],
+        *,
+        before: Duration = Duration(0),  # noqa: B008
+        after: Duration = Duration(0),  # noqa: B008
+    ) -> J:
+        """Sets the right stream; a left tuple without a partner is a result once none can come any more."""
+        return self._with(Kind.LEFT, stream, field, before, after)
+
+    def right_join(
+        self: J,
+        stream: str,
+        field: str | Iterable[str],
+        *,
+        before: Duration = Duration(0),  # noqa: B008
+        after: Duration = Duration(0),  # noqa: B008
+    ) -> J:
+        """Sets the right stream; a right tuple without a partner is a result once none can come any more."""
+        return self._with(Kind.RIGHT, stream, field, before, after)
+
+    def full_join(
+        self: J,
+        stream: str,
+        field: str | Iterable[str],
+        *,
+        before: Duration = Duration(0),  # noqa: B008
+        after: Duration = Duration(0),  # noqa: B008
+    ) -> J:
+        """Sets the right stream; every tuple without a partner is a result once none can come any more."""
+        return self._with(Kind.FULL, stream, field, before, after)
+
+    def select(self: J, fields: str) -> J:
+        """Sets the output fields; see `JoinBolt.select`."""
+        if not isinstance(fields, str):
+            raise InvalidTopologyError(f"select takes names separated by commas, in one text, not {kind_of(fields)}")
+        self._select = parse_fields(fields)
+        return self
+
+    def with_output_stream(self: J, stream: str) -> J:
+        """Sets the stream of the results, instead of `default`."""
+        if fault := name_fault(stream):
+            raise InvalidTopologyError(f"the output stream {fault}")
+        self._stream = stream
+        return self
+
+    def with_timestamp_field(self: J, field: str) -> J:
+        """Says which field of the tuples of both streams holds their time: an integer, in ms."""
+        if fault := name_fault(field):
+            raise InvalidTopologyError(f"the timestamp field {fault}")
+        self._timestamp_field = field
+        return self
+
+    def with_lag(self: J, lag: Duration) -> J:
+        """Sets by how much times of one stream may be out of order; by default not at all."""
+        self._lag = _ms(lag, "lag")
+        return self
+
+    def _with(self: J, kind: Kind, stream: str, field: str | Iterable[str], before: Duration, after: Duration) -> J:
+        (left, *others) = self._plan.steps
+        if others or stream == left.stream:
+            raise InvalidTopologyError("an interval join is of two different streams")
+        key = Key.of(stream, field)
+        if len(key.fields) != len(left.key.fields):
+            raise InvalidTopologyError(
+                f'{kind.value} of "{stream}" with "{left.stream}": {len(key.fields)} and {len(left.key.fields)} fields '
+                "don't match"
+            )
+        self._plan = JoinPlan(self._plan.selector, (left, Step(stream, key, left.stream, kind)))
+        keeps = (kind.keeps_left, kind.keeps_right)
+        self._interval = Interval(_ms(before, "time before"), _ms(after, "time after"), keeps)
+        return self
+
+    @property
+    def state_holder(self) -> _NoAttributes:
+        """The object whose attributes are saved: what there is to save is in the key-value state."""
+        return _NoAttributes()
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the selected fields, once all that a join needs is set."""
+        for given, what in (
+            (len(self._plan.steps) > 1, "right stream; call join or another of its kinds"),
+            (self._select, 'output fields; call select("field, stream:field, ...")'),
+            (self._timestamp_field, 'times; call with_timestamp_field("field")'),
+        ):
+            if not given:
+                raise InvalidTopologyError(f"the interval join has no {what}")
+        declarer.declare_stream(self._stream, Fields([field.name for field in self._select]))
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Keeps what it needs."""
+        self._collector = collector
+        self._late = context.register_counter(LATE_TUPLES)
+        self._streams = list(context.this_sources())
+
+    def init_state(self, state: KeyValueState) -> None:
+        """Takes the state."""
+        self._state = state
+        self._join = IntervalJoin(self._interval, state)
+
+    def execute(self, tup: Tuple) -> None:
+        """Emits the results of a tuple, and those of tuples that find no partner any more."""
+        time = self._time(tup)
+        watermark: WatermarkGenerator[Any]
+        watermark = self._state.get(_WATERMARK) or WatermarkGenerator(self._streams, self._lag)
+        if not watermark.track(tup.source_global_stream_id, time, 0):
+            self._late.inc()
+            log.info("a late tuple is not joined: %r", tup)
+            self._collector.ack(tup)
+            return
+        for side, step in enumerate(self._plan.steps):
+            if step.stream == self._plan.selector.of(tup):
+                self._add(side, step, time, tup)
+                break
+        else:
+            raise TupleError(f"{tup!r:.200} is of none of the streams {', '.join(self._plan.streams())}")
+        if (reached := watermark.advance(0)) is not None:
+            for pair in self._join.expire(reached):
+                self._emit(pair, tup)
+        self._state.put(_WATERMARK, watermark)
+        self._collector.ack(tup)
+
+    def _add(self, side: int, step: Step, time: int, tup: Tuple) -> None:
+        key = step.key.value(lambda field: self._plan.look_up(field, (tup,)))
+        if key is not None:
+            for pair in self._join.add(side, key, time, detached(tup)):
+                self._emit(pair, tup)
+
+    def _emit(self, pair: tuple[Any, Any], anchor: Tuple) -> None:
+        record = tuple(part for part in pair if part is not None)
+        self._collector.emit(self._plan.project(record, self._select), anchors=anchor, stream=self._stream)
+
+    def _time(self, tup: Tuple) -> int:
+        assert self._timestamp_field is not None, "checked when the fields were declared"
+        time = tup[self._timestamp_field]
+        if isinstance(time, bool) or not isinstance(time, int):
+            raise TupleError(f"the time of a tuple must be an int, in milliseconds, not {kind_of(time)}: {tup!r:.200}")
+        return time
+
+
+class _NoAttributes:
+    """Saved in place of a bolt's attributes."""
+
+
+def _ms(given: object, what: str) -> int:
+    if not isinstance(given, Duration):
+        raise InvalidTopologyError(f"the {what} must be a Duration, as Duration.seconds(10), not {kind_of(given)}")
+    return given.value
