@@ -7,7 +7,7 @@ heartbeat is `TopologyInfo.to_dict()`, and a Nimbus reads it back into the same 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal
 
 from storm_on_spark.api.text import html
@@ -16,6 +16,30 @@ from storm_on_spark.api.text.traces import location
 
 COUNTERS: Final = ("executed", "emitted", "transferred", "acked", "failed")
 """Names of a component's counters, in the order in which tables show them."""
+
+ALL_TIME: Final = ":all-time"
+WINDOWS: Final[Mapping[str, int | None]] = {"600": 600, "10800": 10_800, "86400": 86_400, ALL_TIME: None}
+"""Storm's names of the windows over which a topology counts, and their seconds."""
+
+
+def check_window(window: str) -> str:
+    """Returns `window` if it is the name of one.
+
+    Raises:
+        ValueError: it is not.
+
+    Example:
+        >>> check_window("601")
+        Traceback (most recent call last):
+        ...
+        ValueError: '601' is no window; the windows are 600, 10800, 86400, :all-time
+    """
+    if window not in WINDOWS:
+        raise ValueError(f"{window[:80]!r} is no window; the windows are {', '.join(WINDOWS)}")
+    return window
+
+
+PERCENTILES: Final = ("p50", "p95", "p99")
 
 TopologyStatus = Literal["ACTIVE", "INACTIVE", "KILLED", "COMPLETED", "FAILED"]
 """`COMPLETED` means that every spout is exhausted and nothing is pending."""
@@ -106,6 +130,119 @@ class MetricInfo:
 
 
 @dataclass(frozen=True)
+class LatencyInfo:
+    """Latencies in ms: the exact mean, and percentiles that are off by at most 1.5 %."""
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class StreamCounts:
+    """What a component emitted on a stream, or got of one, in a window. Latencies are means in ms."""
+
+    stream: str
+    source: str = ""
+    """The component that emits the stream; empty for the component's own."""
+    emitted: int = 0
+    transferred: int = 0
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    execute_ms: float | None = None
+    process_ms: float | None = None
+    complete_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class TaskCounts:
+    """The counters of a task, or of all tasks of a component, in a window."""
+
+    emitted: int = 0
+    transferred: int = 0
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    execute: LatencyInfo | None = None
+    """Of `execute`, per tuple; `None` for spouts and before the first tuple."""
+    process: LatencyInfo | None = None
+    """From a tuple's arrival to its ack."""
+    complete: LatencyInfo | None = None
+    """For spouts: from a message's emit to its ack."""
+    busy_secs: float = 0.0
+    """How long it executed, with encoding its output and saving its state; over a component, of all tasks together."""
+    streams: tuple[StreamCounts, ...] = ()
+    """By stream: those that it receives have a `source`."""
+
+
+@dataclass(frozen=True)
+class ComponentWindow(TaskCounts):
+    """The counters of a component in a window."""
+
+    tasks: Mapping[int, TaskCounts] = field(default_factory=dict)
+    """By task. -1 stands for tasks that it had before a rebalance."""
+    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By name of what it registered: `count` in the window, and for histograms and timers `p50`, `p95` and `p99`."""
+
+    def capacity_over(self, secs: float, executors: int) -> float:
+        """Returns Storm's capacity: the share of the time that an executor was busy.
+
+        Args:
+            secs: that the window covers.
+            executors: of the component.
+
+        Example:
+            >>> ComponentWindow(busy_secs=300.0).capacity_over(600.0, 1)
+            0.5
+        """
+        return self.busy_secs / (secs * max(1, executors)) if secs > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class WindowInfo:
+    """What a topology counted in a window. Windows go on over restarts, rebalances and failovers."""
+
+    name: str
+    """One of `WINDOWS`."""
+    secs: float
+    """How long it is: less than its name says while the topology is younger, or up to a twentieth more."""
+    components: Mapping[str, ComponentWindow] = field(default_factory=dict)
+    """By component id; `__acker` is one."""
+    complete: LatencyInfo | None = None
+    """Of the messages of all spouts."""
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """The driver and the processes that belong to it, on its machine."""
+
+    processes: int
+    memory_bytes: int
+    """Resident memory of all."""
+    cpu_secs: float
+    """Processor time that those which live have used."""
+
+
+@dataclass(frozen=True)
+class LoadInfo:
+    """Where a topology's work waits, and what it takes, at one moment."""
+
+    pending: Mapping[int, int] = field(default_factory=dict)
+    """By spout task: messages that are neither acked nor failed."""
+    backlog: Mapping[int, int] = field(default_factory=dict)
+    """By spout task: tuples in its log that no micro-batch has taken yet."""
+    batch_ms: Mapping[str, float] = field(default_factory=dict)
+    """Where the time of the last micro-batches went: the median of each part, in ms; empty before the first."""
+    state_rows: int = 0
+    """Entries of all state stores."""
+    state_bytes: int = 0
+    """Memory that they take."""
+    worker: WorkerInfo | None = None
+
+
+@dataclass(frozen=True)
 class ComponentInfo:
     """The totals of one component since the topology started, over all its tasks."""
 
@@ -170,8 +307,8 @@ class MicroBatchInfo:
     """Whether it is the first since the topology was started."""
 
 
-_FOR_PEOPLE: Final = ("micro_batch", "at_work")
-"""Fields of a `TopologyInfo` that show current activity, for people who watch a run."""
+_APART: Final = ("micro_batch", "at_work", "windows", "load")
+"""Fields of a `TopologyInfo` that `to_dict` leaves out: for people who watch a run, and what a heartbeat packs."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +351,46 @@ class TopologyInfo:
     """Bolts that have been executing for over a second, if the checkpoint is in a file system; not in `to_dict`."""
     error_input: str = ""
     """The input of the component that failed."""
+    windows: Mapping[str, WindowInfo] = field(default_factory=dict)
+    """By the names of `WINDOWS`; not part of `to_dict`."""
+    load: LoadInfo | None = None
+    """Not part of `to_dict`."""
+
+    def over(self, window: str) -> TopologyInfo:
+        """Returns the same with the counters and latencies of a window in place of those since this start.
+
+        Args:
+            window: one of `WINDOWS`.
+
+        Raises:
+            ValueError: there is no such window.
+
+        Example:
+            >>> counted = {"split": ComponentWindow(executed=7, execute=LatencyInfo(2.0, 1.5, 3.0, 4.0))}
+            >>> info = TopologyInfo("words", "ACTIVE", 12.5, components={"split": ComponentInfo("split", "bolt", 1)},
+            ...                     windows={"600": WindowInfo("600", 12.5, counted)})
+            >>> info.over("600").components["split"].executed
+            7
+        """
+        check_window(window)
+        found = self.windows.get(window)
+        if found is None:
+            return self
+        components, spouts = {}, []
+        for name, component in self.components.items():
+            counted = found.components.get(name, ComponentWindow())
+            latency = None if counted.execute is None else counted.execute.mean
+            counters = {counter: getattr(counted, counter) for counter in COUNTERS}
+            components[name] = replace(component, **counters, execute_latency_ms=latency)
+            if "spout" in component.kind:
+                spouts.append(counted)
+        complete = found.complete
+        return replace(
+            self,
+            components=components,
+            **{counter: sum(getattr(spout, counter) for spout in spouts) for counter in COUNTERS[1:]},
+            complete_latency_ms=None if complete is None else {name: getattr(complete, name) for name in PERCENTILES},
+        )
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
@@ -265,7 +442,7 @@ class TopologyInfo:
     def to_dict(self) -> dict[str, Any]:
         """Returns the same as a JSON object."""
         latency = self.complete_latency_ms
-        found = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _FOR_PEOPLE}
+        found = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _APART}
         found["complete_latency_ms"] = None if latency is None else dict(latency)
         found["components"] = {name: component.to_dict() for name, component in self.components.items()}
         found["system_errors"] = [error.to_dict() for error in self.system_errors]

@@ -7,6 +7,7 @@ and whether it has been acked or failed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -50,7 +51,7 @@ class Delivery:
         lineage: the trees that the tuples belong to; `None` when none of them is anchored.
     """
 
-    __slots__ = ("component", "execution", "fields", "lineage", "offset", "positions", "stream", "task")
+    __slots__ = ("component", "execution", "fields", "lineage", "offset", "positions", "received", "stream", "task")
 
     def __init__(
         self,
@@ -71,6 +72,8 @@ class Delivery:
         self.execution: object = None
         #: Position of the delivery's first tuple among all input of that execution.
         self.offset = 0
+        #: When it arrived at the bolt, in seconds since the epoch: a tuple may be acked after a restart.
+        self.received = 0.0
 
 
 def _typed(convert: type, what: str) -> tuple[Callable[[Tuple, int], Any], Callable[[Tuple, str], Any]]:
@@ -303,6 +306,7 @@ class Tuple:
                 self._roots,
                 self._edge,
                 self._settled,
+                delivery.received,
             ),
         )
 
@@ -410,8 +414,10 @@ def _restore(
     roots: tuple[int, ...],
     edge: int,
     settled: bool,
+    received: float = 0.0,
 ) -> Tuple:
     delivery = Delivery(component, stream, task, fields, KnownLineage([roots], [edge]) if roots else None)
+    delivery.received = received or time.time()  # snapshots had none
     tup = Tuple.of(values, delivery)
     tup._settled = settled
     return tup

@@ -46,7 +46,7 @@ from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import ReportSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled
 from storm_on_spark.runtime.spouts.host_process import spout_groups
-from storm_on_spark.runtime.storage import Storage
+from storm_on_spark.runtime.storage import Storage, inside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -258,6 +258,7 @@ class CompiledTopology:
             ComponentError: a component can't be pickled, or a spout raised in `open`.
             SetupError: Spark can't be started or can't call this process, or the session is not a classic one.
         """
+        from storm_on_spark.runtime.batches.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.spark.checkpoint.location import location_of
@@ -344,8 +345,18 @@ class CompiledTopology:
             here = clock is None and not remote and store.location.path is not None
             live = LiveClient(start_id, ReportSettings.of(plan.conf).stall_secs) if spec.realtime and here else None
             valves = Valves()
+            recorder = Recorder(inside(store.own, "metrics"))
             coordinator = Coordinator(
-                spec, store.own, clock or SystemClock(), active, on_failure, durable, make_host, live, valves.hold
+                spec,
+                store.own,
+                clock or SystemClock(),
+                active,
+                on_failure,
+                durable,
+                make_host,
+                live,
+                valves.hold,
+                recorder,
             )
             stack.callback(coordinator.stop)
             # From here on spouts open and emit, while Spark prepares the query.

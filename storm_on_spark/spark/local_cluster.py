@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, NotAliveError
-from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.info import TopologyInfo, check_window
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.runtime.batches.clock import Clock
@@ -207,9 +207,27 @@ class LocalCluster:
         """Stops the spouts of a topology from emitting."""
         self._get(name).deactivate()
 
-    def get_topology_info(self, name: str) -> TopologyInfo:
-        """Returns status and counters of a topology, even after its end."""
-        return self._get(name).status_info()
+    def get_topology_info(self, name: str, window: str | None = None) -> TopologyInfo:
+        """Returns status and counters of a topology, even after its end.
+
+        Args:
+            name: the topology.
+            window: one of Storm's windows: `600`, `10800` and `86400` seconds, or `:all-time`. They go on over
+                restarts with the same checkpoint. None for the counters since this start.
+
+        Raises:
+            NotAliveError: no topology with that name was submitted.
+            ValueError: there is no such window.
+
+        Example:
+            >>> cluster.get_topology_info("words", window="600").components["split"].executed   # doctest: +SKIP
+            7
+        """
+        query = self._get(name)
+        if window is None:
+            return query.status_info()
+        check_window(window)
+        return query.status_info([window]).over(window)
 
     def list_topologies(self) -> list[TopologyInfo]:
         """Returns status and counters of all running topologies."""

@@ -17,7 +17,8 @@ from lab.benchmarks.workloads.data import WORDS_PER_SENTENCE
 from lab.benchmarks.workloads.feed import Control
 from lab.benchmarks.workloads.topologies import WORKLOADS
 from storm_on_spark import Config, compile_topology
-from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.metrics.amounts import subtract
+from storm_on_spark.metrics.latency import quantiles
 from storm_on_spark.runtime.state.keyvalue.journal import ENTRIES
 from storm_on_spark.runtime.state.keyvalue.pages import DIRECTORY, HEADER, PAGES
 from storm_on_spark.spark.session import local_session, stop_session
@@ -143,7 +144,7 @@ class _Measurement:
         # From batch to batch, so that no part of one is counted.
         first, started = self._at_a_change(phase)
         cpu, files = self._tree.cpu_seconds(), sizes(self._checkpoint)
-        latencies, executed = metrics.latencies.counts.copy(), self._executed()
+        latencies, executed = dict(metrics.latencies.bins), self._executed()
         began = time.time()
         if phase.rate == 0:
             # Looking at the memory of others takes more than an idle topology does.
@@ -151,8 +152,8 @@ class _Measurement:
         else:
             self._tree.wait(self._setup.seconds)
         last, ended = self._at_a_change(phase)
-        span = LatencyHistogram()
-        span.counts = metrics.latencies.counts - latencies
+        span = dict(metrics.latencies.bins)
+        subtract(span, latencies)
         roots, seconds = last - first, ended - started
         written = grown(files, sizes(self._checkpoint))
         info = self.query.status_info()
@@ -162,7 +163,7 @@ class _Measurement:
             roots,
             seconds,
             self._tree.cpu_seconds() - cpu,
-            dict(span.summary() or {}) or None,
+            quantiles(span),
             tuples_per_second=(self._executed() - executed) / seconds,
             checkpoint_bytes_per_million=1e6 * written / roots if roots else None,
             **self._batches(began),

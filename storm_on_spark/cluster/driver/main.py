@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from storm_on_spark.api.errors import CheckpointError, StormError
+from storm_on_spark.api.info import WINDOWS
 from storm_on_spark.api.text.traces import summary, trace_of
 from storm_on_spark.cluster.driver.files import DriverSpec, LocalBeat, ProcessFile, RunFolder
 from storm_on_spark.cluster.driver.link import ClusterLink
@@ -310,7 +311,7 @@ class Driver:
             self._stop.wait(_LOOP_SECS)
 
     def _publish(self, query: TopologyQuery) -> None:
-        info = query.status_info()
+        info = query.status_info(WINDOWS)
         self._beats.put(self._reports.beat(info, query.plan))
         for error in self._reports.new_errors(info):
             self._link.report(error)
@@ -334,7 +335,7 @@ class Driver:
         reason = fence.lost() or self._link.lost
         if reason is not None:
             self._die(FENCED, reason)
-        info = query.status_info()
+        info = query.status_info(WINDOWS)
         self._note_state()
         # What has ended writes no more: the next owner need not wait.
         fence.release()

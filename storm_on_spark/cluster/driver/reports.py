@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text.traces import bounded
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.records import ErrorRecord, WorkerBeat
+from storm_on_spark.metrics.packed import pack_windows
 from storm_on_spark.plan.explain.document import chain_dict
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.reports.groups import Key, key_of
@@ -53,7 +55,7 @@ class Reports:
             launch=assignment.launch,
             time=self._now(),
             started_at=self._started_at,
-            info=shown(_without_traces(info.to_dict())),
+            info={**shown(_without_traces(info.to_dict())), **_apart(info)},
             plan={} if plan is None else chain_dict(plan),
         )
 
@@ -87,6 +89,18 @@ class Reports:
             host=self._spec.assignment.host,
             port=self._spec.assignment.port,
         )
+
+
+def _apart(info: TopologyInfo) -> dict[str, Any]:
+    """Returns windows and load as a beat has them."""
+    found: dict[str, Any] = {"windows": pack_windows(info.windows)} if info.windows else {}
+    if info.load is not None:
+        load = asdict(info.load)
+        # Keys of JSON objects are texts.
+        for name in ("pending", "backlog"):
+            load[name] = {str(task): count for task, count in load[name].items()}
+        found["load"] = load
+    return found
 
 
 def _without_traces(info: dict[str, Any]) -> dict[str, Any]:

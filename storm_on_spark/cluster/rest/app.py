@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.info import ALL_TIME, check_window
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.guard import Guard
@@ -139,18 +140,20 @@ class Endpoints:
         return await self._page(lambda: summaries.topology_summary(self._picture()))
 
     async def _topology(self, request: Request) -> Response:
+        window, sys = _selection(request)
+
         def page() -> schemas.TopologyPage:
-            picture, base, errors = self._found(request)
-            return topology_page.topology_page(picture, base, errors)
+            return topology_page.topology_page(*self._found(request), window, sys=sys)
 
         return await self._page(page)
 
     async def _component(self, request: Request) -> Response:
         name = path_parameter(request, "component")
+        window, sys = _selection(request)
 
         def page() -> schemas.ComponentPage:
             picture, base, errors = self._found(request)
-            found = topology_page.component_page(picture, base, name, errors)
+            found = topology_page.component_page(picture, base, name, errors, window, sys=sys)
             if found is None:
                 known = ", ".join(sorted(picture.components(base))) or "unknown"
                 raise NotAliveError(f"topology {base.topology_id} has no component {name[:200]!r}; it has: {known}")
@@ -337,6 +340,21 @@ def _answering(handler: Handler) -> Handler:
             return refusal(error)
 
     return answering
+
+
+def _selection(request: Request) -> tuple[str, bool]:
+    """Returns the window that a request asks for, and whether it wants system components and streams, too.
+
+    Raises:
+        RecordError: there is no such window, or `sys` is neither true nor false.
+    """
+    sys = request.query_params.get("sys", "false")
+    if sys not in ("true", "false"):
+        raise RecordError(f"sys is true or false, not {sys[:80]!r}")
+    try:
+        return check_window(request.query_params.get("window", ALL_TIME)), sys == "true"
+    except ValueError as error:
+        raise RecordError(str(error)) from None
 
 
 def _wait(text: str) -> float | None:

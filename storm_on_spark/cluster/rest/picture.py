@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
 from storm_on_spark.cluster.rest.schemas import RunningPlan
 from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
+from storm_on_spark.metrics.packed import unpack_windows
 
 
 def driver_info(beat: WorkerBeat | None) -> TopologyInfo | None:
@@ -34,8 +35,9 @@ def driver_info(beat: WorkerBeat | None) -> TopologyInfo | None:
             for name, part in beat.info.get("components", {}).items()
         }
         found = {"name": beat.topology_id, **beat.info, "components": components}
-        return msgspec.convert(found, TopologyInfo, str_keys=True)
-    except (msgspec.ValidationError, TypeError, AttributeError, KeyError):
+        windows = unpack_windows(found.pop("windows", ""))
+        return replace(msgspec.convert(found, TopologyInfo, str_keys=True), windows=windows)
+    except (msgspec.ValidationError, TypeError, ValueError, AttributeError, KeyError):
         return None
 
 

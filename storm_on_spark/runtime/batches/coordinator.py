@@ -18,6 +18,7 @@ from functools import partial
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError
 from storm_on_spark.api.info import ComponentAtWork
+from storm_on_spark.api.streams.constants import ACKER_COMPONENT, SYSTEM_COMPONENT, SYSTEM_TASK
 from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.settings import LiveSettings
@@ -27,6 +28,7 @@ from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.live_process import LiveProcess
 from storm_on_spark.runtime.batches.metrics import Metrics
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.recorder import Recorder
 from storm_on_spark.runtime.batches.rules import events
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, beside_native
 from storm_on_spark.runtime.batches.rules.reading import ReadingRules
@@ -62,6 +64,7 @@ class Coordinator:
         make_host: makes what spouts run in; None for processes beside this one.
         live: the live process of the run, if there may be one.
         hold: called with the native spouts of which Spark may read nothing for now.
+        recorder: counts over windows; None for windows that end with the process.
     """
 
     host_class: type[HostProcess] = HostProcess
@@ -80,6 +83,7 @@ class Coordinator:
         make_host: Callable[..., HostProcess] | None = None,
         live: LiveProcess | None = None,
         hold: Callable[[frozenset[str]], None] | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._hold = hold
         self._make_host = make_host or self.host_class
@@ -124,7 +128,7 @@ class Coordinator:
         #: Held while spouts are told of outcomes: a task hears of batches in their order, also after a restart.
         self._telling = threading.Lock()
         self._completed = threading.Event()
-        self.metrics = Metrics(spec.plan, storm_id=spec.storm_id, port=spec.port)
+        self.metrics = Metrics(spec.plan, storm_id=spec.storm_id, port=spec.port, recorder=recorder)
         self.at_hand = BatchAtHand(folder, others=bool(spec.plan.native_spouts))
         #: Its number among all that ever ran on the checkpoint, and the numbers of the hosts that it starts.
         self._owner = 0
@@ -170,6 +174,12 @@ class Coordinator:
         writers = as_storage(inside(self._folder, "writers"), synced=True)
         claim, _ = make_claim(writers, uuid.uuid4().hex, {}, known=[*known, *self._writers()])
         self._owner = claim.number
+        numbers = {name: component.tasks for name, component in self._plan.components.items()}
+        self.metrics.recorder.open(
+            self._owner,
+            committed,
+            {**numbers, ACKER_COMPONENT: self._plan.acker_tasks, SYSTEM_COMPONENT: [SYSTEM_TASK]},
+        )
 
         def setup(executors: tuple[tuple[int, ...], ...]) -> messages.Setup:
             started_at = self._clock.started_at
@@ -229,6 +239,7 @@ class Coordinator:
                 said = "the process of spout %s was ended: next_tuple or close had not returned after %g s"
                 tasks = (f'"{self._wiring.component_of[task]}" (task {task})' for task in host.tasks)
                 log.warning(said, listed(tasks), STOP_SECONDS)
+        self.metrics.recorder.close()
 
     def let_go(self) -> None:
         """Ends a poll that waits, and every further one at once: the query is about to stop."""
@@ -340,6 +351,11 @@ class Coordinator:
             if not self._rules.is_settled() or self._carried.batches():
                 return None
             return self.metrics.spout_totals().emitted
+
+    def backlog(self) -> dict[int, int]:
+        """Returns by spout task how many tuples are in its log that no micro-batch has taken."""
+        with self._changed:
+            return self._rules.waiting()
 
     def at_work(self) -> tuple[ComponentAtWork, ...]:
         """Returns how far bolts are that take long."""

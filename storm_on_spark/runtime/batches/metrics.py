@@ -14,11 +14,14 @@ from storm_on_spark.api.info import COUNTERS, ComponentInfo, ErrorInfo, Topology
 from storm_on_spark.api.streams.constants import SYSTEM_TASK
 from storm_on_spark.api.text.traces import bounded, with_sources
 from storm_on_spark.api.worker import NO_PORT
+from storm_on_spark.metrics import amounts as names
+from storm_on_spark.metrics.amounts import Name
+from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.batches.recorder import Recorder
 from storm_on_spark.runtime.reports.groups import Group, Groups
-from storm_on_spark.runtime.reports.latency import LatencyHistogram
-from storm_on_spark.runtime.reports.registered import Registered, long_name_prefix
-from storm_on_spark.runtime.reports.report import Failure, SpoutStats, TaskMetrics, log_error
+from storm_on_spark.runtime.reports.registered import Registered, long_name_prefix, reading_amounts
+from storm_on_spark.runtime.reports.report import Failure, SpoutStats, TaskMetrics, both, log_error, sent_amounts
 from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.spouts.messages import Progress
 
@@ -38,11 +41,18 @@ class Metrics:
         now: monotonic seconds.
         storm_id: the id of the run, for the long names of registered metrics.
         port: of the slot, for the same.
+        recorder: counts over windows.
     """
 
     def __init__(
-        self, plan: PlacedPlan, now: Callable[[], float] = time.monotonic, storm_id: str = "", port: int = NO_PORT
+        self,
+        plan: PlacedPlan,
+        now: Callable[[], float] = time.monotonic,
+        storm_id: str = "",
+        port: int = NO_PORT,
+        recorder: Recorder | None = None,
     ) -> None:
+        self.recorder = recorder or Recorder(monotonic=now)
         self._plan = plan
         self._now = now
         self._settings = ReportSettings.of(plan.conf)
@@ -53,17 +63,20 @@ class Metrics:
         #: What spout tasks did in processes that are gone, by task.
         self._earlier: dict[int, SpoutStats] = {}
         self._bolts: dict[str, TaskMetrics] = {}
-        self.latencies = LatencyHistogram()
+        self.latencies = Latencies()
         self._errors: dict[str, Groups] = {}
         self._registered = Registered(long_name_prefix(storm_id, socket.gethostname()), str(port), now)
 
     def add_spout(self, progress: Progress) -> None:
         """Takes over the counters, latencies and errors that a spout task reports."""
+        component = self._plan.component_of(progress.task)
         with self._lock:
+            before = self._spouts.get(progress.task, SpoutStats())
             self._spouts[progress.task] = progress.stats
             self.latencies.merge(progress.latencies)
-            component = self._plan.component_of(progress.task)
+            self.recorder.count(component, progress.task, _news(before, progress))
             self._registered.add(component, progress.task, progress.registered)
+        self.recorder.save_if_due()
         groups = Groups(_ERRORS_KEPT, forgets=True)
         for text, trace, given in progress.errors:
             groups.add(Failure(component, progress.task, text, "", False, trace, given))
@@ -77,21 +90,31 @@ class Metrics:
                 self._earlier[task] = _total([self._earlier.get(task, SpoutStats()), known])
                 self._earlier[task].pending = 0
 
-    def add_reports(self, reports: Iterable[TaskMetrics | Failure]) -> None:
-        """Adds what a micro-batch reports, and logs its errors."""
+    def add_reports(self, reports: Iterable[TaskMetrics | Failure], batch: int | None = None) -> None:
+        """Adds what a micro-batch reports, and logs its errors.
+
+        Args:
+            reports: of its tasks.
+            batch: its number; None for reports that belong to none.
+        """
+        counts = batch is None or self.recorder.begin_batch(batch)
         for report in reports:
             if not isinstance(report, Failure):
                 self.add_bolt(report)
+                if counts:
+                    amounts = {**report.amounts, **reading_amounts(report.registered)}
+                    self.recorder.count(report.component, report.task, amounts)
             elif (told := self.add_failure(report)) is not None:
                 log_error(log, told)
+        self.recorder.save_if_due()
 
     def add_bolt(self, metrics: TaskMetrics) -> None:
         """Adds the counters of one execution of a bolt task."""
         with self._lock:
             known = self._bolts.get(metrics.component)
             self._registered.add(metrics.component, metrics.task, metrics.registered)
-            metrics = metrics._replace(registered=())
-            self._bolts[metrics.component] = metrics if known is None else _sum(known, metrics)
+            metrics = metrics._replace(registered=(), amounts={})
+            self._bolts[metrics.component] = metrics if known is None else both(known, metrics)
 
     def add_failure(self, failure: Failure) -> Failure | None:
         """Records an error: equal ones count as one, and the last ones of each component are kept.
@@ -118,6 +141,11 @@ class Metrics:
             if group is None or (group.logged_at is not None and now - group.logged_at < interval):
                 return None
             return group.to_log(now)
+
+    def pending(self) -> dict[int, int]:
+        """Returns by spout task how many messages are neither acked nor failed."""
+        with self._lock:
+            return {task: stats.pending for task, stats in sorted(self._spouts.items())}
 
     def spout_totals(self) -> SpoutStats:
         """Returns the counters of all spout tasks together."""
@@ -212,17 +240,24 @@ def _nothing(component: str) -> TaskMetrics:
     return TaskMetrics(component, SYSTEM_TASK, 0, 0, 0, 0, 0, 0.0)
 
 
-def _sum(one: TaskMetrics, other: TaskMetrics) -> TaskMetrics:
-    return TaskMetrics(
-        one.component,
-        -1,
-        one.executed + other.executed,
-        one.acked + other.acked,
-        one.failed + other.failed,
-        one.emitted + other.emitted,
-        one.transferred + other.transferred,
-        one.seconds + other.seconds,
-    )
+def _news(before: SpoutStats, progress: Progress) -> dict[Name, int]:
+    """Returns what a spout's task counted since its last report; a counter that fell counts from zero again."""
+    stats = progress.stats
+    if stats.emitted < before.emitted or stats.acked < before.acked or stats.failed < before.failed:
+        before = SpoutStats()
+    sent = {
+        stream: (emitted - before.streams.get(stream, (0, 0))[0], transferred - before.streams.get(stream, (0, 0))[1])
+        for stream, (emitted, transferred) in stats.streams.items()
+    }
+    # With several streams it is not known on which of them a message was emitted.
+    stream = next(iter(stats.streams)) if len(stats.streams) == 1 else ""
+    found = sent_amounts(sent)
+    found[names.ACKED, "", stream] = stats.acked - before.acked
+    found[names.FAILED, "", stream] = stats.failed - before.failed
+    found[names.COMPLETE_NS, "", stream] = progress.latencies.total_ns
+    found.update({(names.COMPLETE_BIN, key, ""): count for key, count in progress.latencies.bins.items()})
+    found.update(reading_amounts(progress.registered))
+    return {name: amount for name, amount in found.items() if amount}
 
 
 def _total(parts: Iterable[SpoutStats]) -> SpoutStats:

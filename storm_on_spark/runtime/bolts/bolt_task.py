@@ -29,10 +29,12 @@ from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.task.hooks import BoltExecuteInfo
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.metrics.amounts import Name
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
 from storm_on_spark.runtime.bolts.inputs import Input, not_taken_whole, rows_between, taken_in
 from storm_on_spark.runtime.bolts.poison import PoisonError, PoisonReports
+from storm_on_spark.runtime.bolts.timing import Timing
 from storm_on_spark.runtime.emit.output import OutputMark, Sealed, Sent, TaskOutput
 from storm_on_spark.runtime.reports.report import USER_ERRORS
 from storm_on_spark.runtime.run.settings import BoltSettings
@@ -85,6 +87,7 @@ class Execution:
     """What a `SinkBolt` hands over to the driver."""
     registered: tuple[Reading, ...] = ()
     """What the metrics that the bolt registered have to say."""
+    amounts: dict[Name, int] = field(default_factory=dict)
 
 
 class UnsavedError(Exception):
@@ -102,6 +105,7 @@ class _Good:
     journal: int
     metrics: Any
     """What registered metrics had counted; None without any."""
+    timed: tuple[int, int]
 
 
 class BoltTask:
@@ -138,6 +142,7 @@ class BoltTask:
         self.batch = -1
         self._context = context
         self._fail_fast = fail_fast
+        self._timing = Timing()
         conf = wiring.conf(self.component)
         self._output = TaskOutput(wiring, context)
         #: Snapshot that equals the instance's state between executions; None for a stateless bolt.
@@ -251,6 +256,7 @@ class BoltTask:
         ledger: Ledger = self._collector.open_ledger()
         lineage = taken_in(inputs, ledger)
         self._output.begin(batch)
+        self._timing.begin()
         result = Execution(executed=sum(part.size for part in inputs))
         poisoned = self._execute_all(inputs, result, kept, saves=saves)
         if self.kind is ComponentKind.BOLT:
@@ -275,6 +281,7 @@ class BoltTask:
                 result.folds.append(marked(roots, 0, xors=edges))
         if saves:
             self._save_attributes()
+        result.amounts = self._timing.amounts(inputs, ledger, all_acked=self.kind is not ComponentKind.BOLT)
         self._collector.close_ledger()
         if self._metrics and saves:
             result.registered = self.readings(result.errors)
@@ -365,7 +372,8 @@ class BoltTask:
     def _good(self, index: int, snapshot: bytes | None) -> _Good:
         journal = 0 if self.state is None else self.state.mark()
         metrics = self._metrics.saved() if self._metrics else None
-        return _Good(index, snapshot, self._output.mark(), self._collector.ledger.mark(), journal, metrics)
+        mark = self._collector.ledger.mark()
+        return _Good(index, snapshot, self._output.mark(), mark, journal, metrics, self._timing.mark())
 
     def _back_to(self, good: _Good) -> None:
         if good.snapshot is not None:
@@ -375,6 +383,7 @@ class BoltTask:
             self.state.undo(good.journal)
         if self._metrics:
             self._metrics.back_to(good.metrics or ({}, {}))
+        self._timing.truncate(good.timed)
         self._output.truncate(good.output)
         self._collector.ledger.truncate(good.ledger)
 
@@ -398,7 +407,7 @@ class BoltTask:
 
     def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute, collector, ledger = self._execute, self._collector, self._collector.ledger
-        for delivery, first, rows in rows_between(inputs, start, stop):
+        for delivery, first, rows in self._timing.timed(rows_between(inputs, start, stop)):
             tup = Tuple.of((), delivery)
             for index, position, values in zip(count(delivery.offset + first), count(first), rows, strict=False):
                 ledger.current = index
@@ -421,7 +430,7 @@ class BoltTask:
         if self.state is not None and self.state.looks_ahead:
             parts = looking_ahead(self.state, self._grouped_by, list(parts))
         parts = not_taken_whole(parts, self.instance, self._collector.ledger, watched=bool(self._context.hooks))
-        for delivery, first, rows in parts:
+        for delivery, first, rows in self._timing.timed(parts):
             tup = Tuple.of((), delivery)
             for position, values in zip(count(first), rows, strict=False):
                 if getrefcount(tup) != _ALONE:
@@ -436,7 +445,7 @@ class BoltTask:
     @property
     def _execute(self) -> Callable[..., None]:
         """The bolt's `execute`, with the hooks that there are now."""
-        execute: Callable[..., None] = self.instance.execute
+        execute: Callable[..., None] = self._timing.each(self.instance.execute)
         hooks = self._context.hooks
         if not hooks:
             return execute
@@ -454,6 +463,7 @@ class BoltTask:
             if rows == 0 or delivery.offset < start or (stop is not None and delivery.offset >= stop):
                 continue
             collector.offset, collector.rows = delivery.offset, rows
+            began = time.perf_counter()
             try:
                 self.instance.execute_batch(batch, collector)
             except FailedException as failure:
@@ -462,6 +472,7 @@ class BoltTask:
                     collector.report_error(failure)
             except USER_ERRORS as error:
                 raise PoisonError(delivery.offset, error, batch, rows) from error
+            self._timing.took(delivery, rows, time.perf_counter() - began)
 
     # --- settling ---------------------------------------------------------------
 
@@ -485,6 +496,5 @@ class BoltTask:
 
 
 def _fold_of_held(held: Sequence[Held], mark: int) -> Fold:
-    pairs = [(root, edge) for roots, edge in held for root in roots]
-    flat = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
+    flat = np.array([(root, tup.edge) for tup in held for root in tup.roots], dtype=np.uint64).reshape(-1, 2)
     return marked(flat[:, 0], mark, xors=None if mark else flat[:, 1])

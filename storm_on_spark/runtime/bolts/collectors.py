@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,16 @@ Refusal = Callable[[], TupleError]
 
 _ORDER = "values come first: emit([...], anchors=tup)"
 
-Held = tuple[tuple[int, ...], int]
-"""Roots and edge of a tuple that came in an earlier execution."""
+
+class Held(NamedTuple):
+    """A tuple that came in an earlier execution."""
+
+    roots: tuple[int, ...]
+    edge: int
+    source: tuple[str, str]
+    """The component and the stream that it came from."""
+    seconds: float
+    """How long ago it came."""
 
 
 class Ledger:
@@ -146,7 +155,9 @@ class _Collector:
         if current:
             (ledger.acked if acked else ledger.failed).append(delivery.offset + tup._position)
         else:
-            (ledger.acked_held if acked else ledger.failed_held).append((tup._roots, tup._edge))
+            waited = max(0.0, time.time() - delivery.received)
+            held = Held(tup._roots, tup._edge, (delivery.component, delivery.stream), waited)
+            (ledger.acked_held if acked else ledger.failed_held).append(held)
         for hook in self.hooks:
             if acked:
                 hook.bolt_ack(BoltAckInfo(tup, self._task, None))

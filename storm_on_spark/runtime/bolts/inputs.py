@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,10 +24,11 @@ class Input(NamedTuple):
 
 def taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:
     """Adds the deliveries to an execution."""
-    offset = 0
+    offset, now = 0, time.time()
     for delivery, _, size in inputs:
         delivery.execution = ledger.execution
         delivery.offset = offset
+        delivery.received = now
         offset += size
     return InputLineage([(delivery, size) for delivery, _, size in inputs])
 

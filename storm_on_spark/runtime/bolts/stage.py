@@ -7,6 +7,7 @@ Which chunks are for which stage, and where those go that it emits, is decided i
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -26,6 +27,8 @@ from storm_on_spark.api.streams.constants import (
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.metrics import amounts as names
+from storm_on_spark.metrics.latency import bin_of
 from storm_on_spark.plan.model import EdgeKind, PlannedComponent, Stage
 from storm_on_spark.runtime.bolts.bolt_task import Execution, UnsavedError
 from storm_on_spark.runtime.bolts.inputs import Input
@@ -37,7 +40,7 @@ from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.processes.prints import speaking
 from storm_on_spark.runtime.reports.groups import Groups
-from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, sent_amounts
 from storm_on_spark.runtime.run.settings import BoltSettings, TrackingSettings
 from storm_on_spark.runtime.run.wiring import StreamInfo, Wiring
 from storm_on_spark.runtime.tracking import acker
@@ -65,6 +68,9 @@ _MOST_ERRORS = 100
 """Different errors of a task that one execution reports; a bolt may fail on every tuple."""
 _TICK_FIELDS = Fields("rate_secs")
 _TIMER_FIELDS = Fields("name", "time_ms")
+_ACKER_STREAM = "__ack_ack"
+_ACKER_INPUT = SYSTEM_COMPONENT, _ACKER_STREAM
+"""Contributions of many components come as one."""
 
 
 @dataclass(frozen=True)
@@ -297,9 +303,13 @@ class _StageRun:
 
     def report(self, records: list[TaskMetrics | Failure]) -> Passed:
         """Returns a chunk for the sink."""
-        if self.info.together:
-            return chunk.header_of(Kind.REPORT, -1, self.stage.index, 0, len(records)), records
-        return chunk.with_header(chunk.encode_report(records, source=self.stage.index))
+        return _report(records, self.stage.index, self.info)
+
+
+def _report(records: list[TaskMetrics | Failure], source: int, info: BatchInfo) -> Passed:
+    if info.together:
+        return chunk.header_of(Kind.REPORT, -1, source, 0, len(records)), records
+    return chunk.with_header(chunk.encode_report(records, source=source))
 
 
 def _of_system(component: PlannedComponent, stream: str, fields: Fields, values: tuple[object, ...]) -> Input:
@@ -311,6 +321,9 @@ def _of_system(component: PlannedComponent, stream: str, fields: Fields, values:
 
 
 def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
+    amounts = execution.amounts
+    amounts.update(sent_amounts(execution.sent))
+    amounts[names.BUSY_NS, "", ""] = round(execution.seconds * 1e9)
     return TaskMetrics(
         component,
         task,
@@ -321,13 +334,33 @@ def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
         sum(sent.transferred for sent in execution.sent.values()),
         execution.seconds,
         execution.registered,
+        amounts,
     )
+
+
+def _acker_metrics(task: int, executed: int, ended: int, seconds: float) -> TaskMetrics:
+    """Returns the counters of an acker task: it executes news of roots, and tells of those that have ended."""
+    spent = round(seconds * 1e9)
+    amounts: dict[names.Name, int] = {
+        (names.EXECUTED, *_ACKER_INPUT): executed,
+        (names.ACKED, *_ACKER_INPUT): executed,
+        (names.EXECUTE_NS, *_ACKER_INPUT): spent,
+        (names.PROCESS_NS, *_ACKER_INPUT): spent,
+        (names.BUSY_NS, "", ""): spent,
+        (names.EMITTED, _ACKER_STREAM, ""): ended,
+        (names.TRANSFERRED, _ACKER_STREAM, ""): ended,
+    }
+    if executed:
+        at = bin_of(1e3 * seconds / executed)
+        amounts[names.EXECUTE_BIN, at, ""] = amounts[names.PROCESS_BIN, at, ""] = executed
+    return TaskMetrics(ACKER_COMPONENT, task, executed, executed, 0, ended, ended, seconds, (), amounts)
 
 
 def execute_acker(
     wiring: Wiring, task: int, chunks: list[Passed], state: StateAccess, info: BatchInfo
 ) -> Iterator[Passed]:
     """Yields the outcomes that an acker task finds in its chunks, and the rows of Spark's that it did not ack."""
+    started = time.perf_counter()
     settings = wiring.settings(TrackingSettings)
     timeout_ms, timeouts = settings.timeout_ms, settings.timeouts
     parts: list[acker.Contribution] = []
@@ -368,6 +401,9 @@ def execute_acker(
         yield chunk.header_of(Kind.OUTCOME, -1, task, 0, len(outcome.roots)), outcome
     elif len(outcome.roots):
         yield chunk.with_header(chunk.encode_outcome(outcome.roots, outcome.codes, source=task))
+    executed = sum(len(part.roots) for part in parts)
+    if executed or len(outcome.roots):
+        yield _report([_acker_metrics(task, executed, len(outcome.roots), time.perf_counter() - started)], task, info)
 
 
 def _left(rows: list[tuple[U64Array, memoryview]], acked: U64Array) -> Iterator[Chunk]:

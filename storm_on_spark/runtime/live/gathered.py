@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from storm_on_spark.runtime.batches.outcomes import merged
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.reports.groups import Groups
-from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, both
 from storm_on_spark.runtime.tracking.acker import Outcome
 
 _MOST_FAILURES = 200
@@ -40,7 +40,7 @@ class Gathered:
                 self._failures.add(report)
             else:
                 known = self._metrics.get(report.task)
-                self._metrics[report.task] = report if known is None else _sum(known, report)
+                self._metrics[report.task] = report if known is None else both(known, report)
 
     def add(self, later: Gathered) -> None:
         """Adds what came later."""
@@ -63,17 +63,3 @@ class Gathered:
         if reports:
             found.append(chunk.encode_report(reports, source=-1))
         return (*found, *self.carried)
-
-
-def _sum(one: TaskMetrics, other: TaskMetrics) -> TaskMetrics:
-    return TaskMetrics(
-        one.component,
-        one.task,
-        one.executed + other.executed,
-        one.acked + other.acked,
-        one.failed + other.failed,
-        one.emitted + other.emitted,
-        one.transferred + other.transferred,
-        one.seconds + other.seconds,
-        one.registered + other.registered,
-    )

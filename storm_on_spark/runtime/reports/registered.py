@@ -8,11 +8,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from storm_on_spark.api.info import MetricInfo
 from storm_on_spark.api.metrics.rates import SAMPLES, Rates, Snapshot
 from storm_on_spark.api.metrics.registry import MOST_METRICS, Reading
+from storm_on_spark.metrics import amounts as names
+from storm_on_spark.metrics.amounts import Name
+from storm_on_spark.metrics.latency import bins_of
 
 _MS = 1e3
+_MOST_PARTS = 100
+"""Of a `MultiCountMetric` that windows have."""
 
 
 class Registered:
@@ -82,6 +89,28 @@ def long_name_prefix(storm_id: str, host: str) -> str:
 
 def _undotted(text: str) -> str:
     return text.replace(".", "_")
+
+
+def reading_amounts(readings: Iterable[Reading]) -> dict[Name, int]:
+    """Returns what metrics counted, as amounts for windows; gauges count nothing.
+
+    Example:
+        >>> reading_amounts([Reading("hits", "counter", 5)])
+        {('metric', 'hits', 'counter'): 5}
+    """
+    found: dict[Name, int] = {}
+    for name, kind, value in readings:
+        if kind in ("histogram", "timer"):
+            found[names.METRIC, name, kind] = value[0]
+            values = np.array(value[1]) * (_MS if kind == "timer" else 1.0)
+            if len(values) and values.min() >= 0:
+                found.update({(names.METRIC_BIN, key, name): count for key, count in bins_of(values).items()})
+        elif kind in ("counter", "meter", "count"):
+            parts = {f"{name}.{part}": n for part, n in value.items()} if isinstance(value, dict) else {name: value}
+            for part, n in list(parts.items())[:_MOST_PARTS]:
+                if isinstance(n, int):
+                    found[names.METRIC, part, kind] = n
+    return found
 
 
 class _Sum(ABC):

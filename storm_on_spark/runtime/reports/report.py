@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import ComponentError, StormError
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.text.traces import own_trace, reported, summary, whole_trace, with_sources
+from storm_on_spark.metrics import amounts as names
+from storm_on_spark.metrics.amounts import Name
 from storm_on_spark.runtime.reports.shown_values import input_text
 
 USER_ERRORS = (Exception, SystemExit)
@@ -34,6 +38,37 @@ class TaskMetrics(NamedTuple):
     seconds: float
     registered: tuple[Reading, ...] = ()
     """What the metrics that it registered have to say."""
+    amounts: Mapping[Name, int] = MappingProxyType({})
+    """The same counters by stream, and latencies."""
+
+
+def sent_amounts(sent: Mapping[str, tuple[int, int]]) -> dict[Name, int]:
+    """Returns what was emitted and transferred, by stream, as amounts."""
+    found: dict[Name, int] = {}
+    for stream, (emitted, transferred) in sent.items():
+        if emitted:
+            found[names.EMITTED, stream, ""] = emitted
+        if transferred:
+            found[names.TRANSFERRED, stream, ""] = transferred
+    return found
+
+
+def both(one: TaskMetrics, other: TaskMetrics) -> TaskMetrics:
+    """Returns the counters of two executions of a task together."""
+    amounts = one.amounts if isinstance(one.amounts, dict) else dict(one.amounts)
+    names.add(amounts, other.amounts)
+    return TaskMetrics(
+        one.component,
+        one.task,
+        one.executed + other.executed,
+        one.acked + other.acked,
+        one.failed + other.failed,
+        one.emitted + other.emitted,
+        one.transferred + other.transferred,
+        one.seconds + other.seconds,
+        one.registered + other.registered,
+        amounts,
+    )
 
 
 @dataclass
@@ -47,6 +82,17 @@ class SpoutStats:
     timed_out: int = 0
     pending: int = 0
     exhausted: bool = False
+    streams: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """What was emitted and transferred, by stream."""
+
+    def sent(self, streams: Mapping[str, tuple[int, int]]) -> None:
+        """Adds what was emitted and transferred, by stream."""
+        for stream, (emitted, transferred) in streams.items():
+            if emitted:
+                self.emitted += emitted
+                self.transferred += transferred
+                before = self.streams.get(stream, (0, 0))
+                self.streams[stream] = before[0] + emitted, before[1] + transferred
 
 
 class Failure(NamedTuple):

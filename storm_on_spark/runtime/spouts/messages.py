@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 
 from storm_on_spark.api.metrics.registry import Reading
+from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.runtime.codec.packing import pack_runs, unpack_runs
-from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import Failure, Reported, SpoutStats
 from storm_on_spark.runtime.spouts.log import Entry, Mark, WriterEpoch
 from storm_on_spark.runtime.tracking.runs import Runs
@@ -148,7 +148,7 @@ class Progress:
     saved_batch: int
     """The last batch whose outcome is in a snapshot; after a crash only later outcomes are sent again."""
     stats: SpoutStats
-    latencies: LatencyHistogram
+    latencies: Latencies
     """Latencies since the last message."""
     errors: tuple[Reported, ...]
     registered: tuple[Reading, ...] = ()

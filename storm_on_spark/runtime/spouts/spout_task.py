@@ -25,10 +25,10 @@ from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.task.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.text.wording import other_format
+from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
-from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Reported, SpoutStats, add_reported
 from storm_on_spark.runtime.reports.shown_values import ids_text
 from storm_on_spark.runtime.run.settings import SpoutSettings
@@ -132,7 +132,7 @@ class SpoutTask:
         self._answering: Iterator[Any] = iter(())
         self.errors: list[Reported] = []
         self.stats = SpoutStats()
-        self.latencies = LatencyHistogram()
+        self.latencies = Latencies()
         #: The first message that a restart needs from the log, as of each cut that Spark may not have committed: (end,
         #: number). In front of these, as of the last one that it has.
         self._needs: deque[tuple[int, int]] = deque([(0, 1)])
@@ -285,7 +285,7 @@ class SpoutTask:
         entries: list[Entry] = []
         receipts = 0
         ids = EdgeIds(self._storm_id, "spout", self.task, self.log.end)
-        sent = self._output.sent().values()
+        sent = self._output.sent()
         for sequence, sealed in enumerate(self._output.seal(lambda: roots, ids)):
             (_, body), receipt = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
             entries.append((sealed.box.target, body))
@@ -313,9 +313,7 @@ class SpoutTask:
         )
         self._snapshot = snapshot
         self._needs.append((cut.end, pending[1]))
-        for emitted, transferred in sent:
-            self.stats.emitted += emitted
-            self.stats.transferred += transferred
+        self.stats.sent(sent)
         self._uncut = self.pending.following
         self.fresh = 0
         self._settled_dirty = False

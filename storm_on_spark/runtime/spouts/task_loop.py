@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 from collections.abc import Callable
 from typing import Final
 
-from storm_on_spark.runtime.reports.latency import LatencyHistogram
+from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts import messages, pacing
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
@@ -82,7 +82,7 @@ class TaskLoop:
         #: Tuples of cuts of which the coordinator has not heard; None if it has heard of all.
         self._untold: int | None = None
         self._told_at = float("-inf")
-        self._reported = copy.copy(task.stats)
+        self._reported = dataclasses.replace(task.stats, streams=dict(task.stats.streams))
         self._saved_batch = task.settled_batch
         #: When registered metrics were reported last.
         self._told_metrics_at = task.now()
@@ -198,8 +198,8 @@ class TaskLoop:
         self._told_at, self._untold = task.now(), None
         task.stats.pending = task.pending_count()
         task.stats.exhausted = task.exhausted()
-        self._reported = copy.copy(task.stats)
-        latencies, task.latencies = task.latencies, LatencyHistogram()
+        self._reported = dataclasses.replace(task.stats, streams=dict(task.stats.streams))
+        latencies, task.latencies = task.latencies, Latencies()
         self._told_metrics_at = task.now()
         registered = task.readings()
         errors, task.errors[:] = tuple(task.errors), []

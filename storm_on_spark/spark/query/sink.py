@@ -136,7 +136,7 @@ class Sink:
             # While nothing of the micro-batch is durable yet: outcomes follow what they stand for.
             reports = self._written.write(frame.sparkSession, batch, output.written)
             self._coordinator.deliver(batch, output.outcomes, output.carried)
-        self._coordinator.metrics.add_reports([*self._overcome(), *output.reports, *reports])
+        self._coordinator.metrics.add_reports([*self._overcome(), *output.reports, *reports], batch)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

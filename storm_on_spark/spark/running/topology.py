@@ -7,7 +7,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from storm_on_spark.api.errors import SetupError, TopologyFailedError
-from storm_on_spark.api.info import TopologyInfo, TopologyStatus
+from storm_on_spark.api.info import LoadInfo, TopologyInfo, TopologyStatus
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text.traces import own_part
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.processes.signals import InterruptibleEvent
+from storm_on_spark.runtime.processes.usage import usage
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence
@@ -106,15 +107,35 @@ class TopologyQuery(StreamingQuery):
 
     # --- Storm's side ---------------------------------------------------------------
 
-    def status_info(self) -> TopologyInfo:
-        """Returns status and counters as of now."""
+    def status_info(self, windows: Iterable[str] = ()) -> TopologyInfo:
+        """Returns status and counters as of now.
+
+        Args:
+            windows: those of `WINDOWS` that it is to have; with any, it has the `load`, too.
+        """
         status = self._status or ("ACTIVE" if self._coordinator.active else "INACTIVE")
         uptime = (self._ended or time.monotonic()) - self._started
         info = self._coordinator.metrics.info(self._topology, status, uptime, self._failure)
+        if windows := tuple(windows):
+            counted = self._coordinator.metrics.recorder.info(windows)
+            info = dataclasses.replace(info, windows=counted, load=self._load())
         if self._ended:
             return info
         batch, at_work = self._coordinator.at_hand.info(), self._coordinator.at_work()
         return dataclasses.replace(info, micro_batch=batch, at_work=at_work)
+
+    def _load(self) -> LoadInfo:
+        """Returns where the work waits, and what the topology takes."""
+        reports = [] if self._ended else [dict(report) for report in self.recentProgress]
+        stores = reports[-1]["stateOperators"] if reports else ()
+        return LoadInfo(
+            pending=self._coordinator.metrics.pending(),
+            backlog=self._coordinator.backlog(),
+            batch_ms=BatchTimes.of(reports).medians(),
+            state_rows=sum(store["numRowsTotal"] for store in stores),
+            state_bytes=sum(store["memoryUsedBytes"] for store in stores),
+            worker=usage(),
+        )
 
     def _repr_html_(self) -> str:
         return self.status_info()._repr_html_()  # what notebooks call

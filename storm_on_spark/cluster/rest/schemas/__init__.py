@@ -1,8 +1,7 @@
 """The answers of the REST interface, with Storm UI's field names and types.
 
 Where Storm UI has something that doesn't exist here, the field is there with the value that Storm UI gives when it is
-switched off: memory and CPU are 0.0 (Spark schedules the tasks). Counters are those since the driver started, so the
-only window is `:all-time`. What is ours is marked so.
+switched off: memory and CPU are 0.0 (Spark schedules the tasks). What is ours is marked so.
 """
 
 from __future__ import annotations

@@ -40,6 +40,8 @@ class ComponentPage(Page, frozen=True, kw_only=True):
     executor_stats: tuple[ExecutorStats, ...] = ()
     metrics: dict[str, dict[str, Any]] = {}
     """What the component registered, by name; each as `MetricInfo.to_dict` gives it."""
+    latencies: dict[str, dict[str, dict[str, float] | None]] = {}
+    """Ours: by window, p50, p95 and p99 in ms of `execute`, `process` and `complete`; null where there was none."""
     requested_mem_on_heap: float = 0.0
     requested_mem_off_heap: float = 0.0
     requested_cpu: float = 0.0

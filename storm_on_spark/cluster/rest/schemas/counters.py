@@ -13,7 +13,7 @@ class SpoutWindow(View, frozen=True, kw_only=True):
     transferred: int
     """Each tuple once for every task that received it."""
     complete_latency: str
-    """Milliseconds, the median."""
+    """Milliseconds, the mean."""
     acked: int
     failed: int
     window: str = ":all-time"
@@ -28,7 +28,7 @@ class BoltWindow(View, frozen=True, kw_only=True):
     execute_latency: str
     executed: int
     process_latency: str
-    """Milliseconds; a tuple is acked where it is executed, so both latencies are the same here."""
+    """Milliseconds from a tuple's arrival to its ack; both latencies are means."""
     acked: int
     failed: int
     window: str = ":all-time"
@@ -36,7 +36,7 @@ class BoltWindow(View, frozen=True, kw_only=True):
 
 
 class InputStats(View, frozen=True, kw_only=True):
-    """What a bolt got of one stream. Ours: None where a bolt has several inputs, which are counted together."""
+    """What a bolt got of one stream."""
 
     component: str
     encoded_component_id: str
@@ -49,7 +49,7 @@ class InputStats(View, frozen=True, kw_only=True):
 
 
 class OutputStats(View, frozen=True, kw_only=True):
-    """What a component emitted on one stream. Ours: None where it has several, which are counted together."""
+    """What a component emitted on one stream. Ours: of a spout with several, `acked` and `failed` are null."""
 
     stream: str
     emitted: int | None
@@ -60,7 +60,7 @@ class OutputStats(View, frozen=True, kw_only=True):
 
 
 class ExecutorStats(View, frozen=True, kw_only=True):
-    """Tasks of a component in one driver; all of them, since they are counted together."""
+    """An executor: some tasks of a component."""
 
     id: str
     encoded_id: str

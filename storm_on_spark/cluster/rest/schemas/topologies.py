@@ -124,3 +124,5 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: what components registered, by component and name; each as `MetricInfo.to_dict` gives it."""
     plan: RunningPlan | None = None
     """Ours: the operators that its driver runs; null while none runs."""
+    load: dict[str, Any] | None = None
+    """Ours: the fields of `LoadInfo`."""

@@ -189,6 +189,10 @@ class BatchRules:
         """Returns a position in a task's log up to which micro-batches were planned at the start, or are committed."""
         return self._tasks[task].consumed
 
+    def waiting(self) -> dict[int, int]:
+        """Returns by task how many tuples are in its log for which no micro-batch was planned."""
+        return {number: task.waiting() for number, task in sorted(self._tasks.items())}
+
     def is_drained(self) -> bool:
         """Returns whether spouts are inactive, and all that they emitted has been processed and committed."""
         return all(task.is_drained() for task in self._tasks.values())

@@ -15,7 +15,7 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
-from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure, TaskMetrics
+from storm_on_spark.runtime.reports.report import USER_ERRORS, Failure, TaskMetrics, sent_amounts
 from storm_on_spark.runtime.reports.shown_values import values_text
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.tracking import acker
@@ -97,7 +97,7 @@ class NativeRows:
         roots[-1] = 0
         tracked = bool(self._ackers) and self._spout.tracked
         marks = self._emit(rows, tracked)
-        sent = list(self._output.sent().values())
+        sent = self._output.sent()
         receipts = 0
         for number, sealed in enumerate(self._output.seal(lambda: roots, ids)):
             made, receipt = encode_sealed(sealed, self._component, self._task, sequence + number)
@@ -105,9 +105,10 @@ class NativeRows:
             yield made
         if tracked:
             yield from map(chunk.with_header, self._tracked(rows, roots[:-1], marks, receipts))
-        emitted, transferred = (sum(column) for column in zip(*sent, strict=True)) if sent else (0, 0)
+        emitted, transferred = (sum(column) for column in zip(*sent.values(), strict=True)) if sent else (0, 0)
         if emitted:
-            counts = TaskMetrics(self._component, self._task, 0, 0, 0, emitted, transferred, 0.0)
+            amounts = sent_amounts(sent)
+            counts = TaskMetrics(self._component, self._task, 0, 0, 0, emitted, transferred, 0.0, (), amounts)
             yield chunk.with_header(chunk.encode_report([counts], source=0))
 
     def _emit(self, rows: pa.RecordBatch, tracked: bool) -> Any:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from lengths import examples
 
+from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules import events
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, Phase
 from storm_on_spark.runtime.batches.rules.size import BatchSize
-from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import SpoutStats
 from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
 from storm_on_spark.runtime.spouts.messages import Consumed, Failed, Idle, Progress, Ready, SetActive, SetClock, Want
@@ -24,7 +24,7 @@ PACE = BatchPace()
 
 def progress(task: int, written: Mark, cut: bool, tuples: int, pending: int = 0, exhausted: bool = False) -> Progress:
     stats = SpoutStats(pending=pending, exhausted=exhausted)
-    return Progress(task, written, cut, tuples, -1, stats, LatencyHistogram(), ())
+    return Progress(task, written, cut, tuples, -1, stats, Latencies(), ())
 
 
 class Spout:

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from storm_on_spark.api import BaseBasicBolt, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
+from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.metrics import Metrics
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.reports.groups import Groups
-from storm_on_spark.runtime.reports.latency import LatencyHistogram
 from storm_on_spark.runtime.reports.report import Failure, Reported, SpoutStats
 from storm_on_spark.runtime.spouts.messages import Progress
 from storm_on_spark.testing import ListSpout
@@ -134,7 +134,7 @@ def test_what_a_spout_reports_again_and_again_is_one_error(metrics: Metrics, cap
     reported = tuple(Reported("OSError: away", trace(3) if number < 20 else "", "") for number in range(50))
     with caplog.at_level(logging.WARNING):
         metrics.add_spout(
-            Progress(task, None, False, 0, 0, SpoutStats(), LatencyHistogram(), reported)  # type: ignore[arg-type]
+            Progress(task, None, False, 0, 0, SpoutStats(), Latencies(), reported)  # type: ignore[arg-type]
         )
     assert [error.count for error in metrics.components()["numbers"].errors] == [50]
     assert [record.message.partition("\n")[0] for record in caplog.records] == ["OSError: away (x 50)"]

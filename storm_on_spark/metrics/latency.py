@@ -1,0 +1,119 @@
+"""Latencies as sketches: DDSketch of the library `ddsketch`, with counts by bin that can be subtracted, too.
+
+A quantile is off by at most 1.5 % of its value, whatever the distribution. A sketch of KLL takes an array of latencies
+in a tenth of the time, but its error is one of ranks: its p99 may be any value between p98 and p100. It can't be
+subtracted either, so that a window would have to add up its buckets at each look. See decision 42.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ddsketch.mapping import LogarithmicMapping
+
+_ACCURACY: Final = 0.01
+_LEAST_MS: Final = 1e-4
+"""A tenth of a microsecond: shorter times count as this one."""
+_MOST_MS: Final = 1e15
+_ROUNDED: Final = np.uint32(0xFFFF0000)
+"""The bits of a float32 that make it one of 8 binary digits: equal ones are looked up once. Adds 0.4 % to the error."""
+QUANTILES: Final = (50, 95, 99)
+
+
+@functools.cache
+def _mapping() -> LogarithmicMapping:
+    from ddsketch.mapping import LogarithmicMapping  # 10 ms that a process without latencies need not spend
+
+    return LogarithmicMapping(_ACCURACY)
+
+
+def bin_of(milliseconds: float) -> int:
+    """Returns the bin of one latency."""
+    return int(_mapping().key(min(max(milliseconds, _LEAST_MS), _MOST_MS)))
+
+
+def bins_of(milliseconds: NDArray[np.floating[Any]]) -> dict[int, int]:
+    """Returns how many latencies are in which bin.
+
+    Example:
+        >>> bins = bins_of(np.array([10.0] * 99 + [1000.0]))
+        >>> sorted(bins.values()), round(quantile(bins, 50))
+        ([1, 99], 10)
+    """
+    rounded = np.clip(milliseconds, _LEAST_MS, _MOST_MS).astype(np.float32).view(np.uint32) & _ROUNDED
+    values, counts = np.unique(rounded, return_counts=True)
+    key = _mapping().key
+    found: dict[int, int] = {}
+    for value, count in zip(values.view(np.float32).tolist(), counts.tolist(), strict=True):
+        at = key(value)
+        found[at] = found.get(at, 0) + count
+    return found
+
+
+def quantile(bins: Mapping[int, int], percent: float) -> float:
+    """Returns the latency in ms that `percent` % of all do not exceed; nan without any."""
+    rank = sum(bins.values()) * percent / 100
+    for key in sorted(bins):
+        rank -= bins[key]
+        if rank <= 0:
+            return float(_mapping().value(key))
+    return float("nan")
+
+
+def quantiles(bins: Mapping[int, int], percents: Iterable[float] = QUANTILES) -> dict[str, float] | None:
+    """Returns p50, p95 and p99 in ms; None without any latency."""
+    return {f"p{p:g}": _rounded(quantile(bins, p)) for p in percents} if bins else None
+
+
+def _rounded(milliseconds: float) -> float:
+    """Returns four digits: what the sketch knows, and no more."""
+    return float(f"{milliseconds:.4g}")
+
+
+class Latencies:
+    """Latencies of one kind: how many in which bin, and their sum.
+
+    Example:
+        >>> latencies = Latencies()
+        >>> latencies.add(np.array([10.0] * 99 + [1000.0]))
+        >>> latencies.count, latencies.total_ns, round(latencies.percentile(50))
+        (100, 1990000000, 10)
+    """
+
+    def __init__(self) -> None:
+        self.bins: dict[int, int] = {}
+        self.total_ns = 0
+
+    @property
+    def count(self) -> int:
+        """How many latencies have been added."""
+        return sum(self.bins.values())
+
+    def add(self, milliseconds: NDArray[np.floating[Any]]) -> None:
+        """Adds latencies in ms."""
+        if len(milliseconds):
+            milliseconds = np.clip(milliseconds, 0.0, _MOST_MS)
+            self._add(bins_of(milliseconds), round(float(milliseconds.sum()) * 1e6))
+
+    def merge(self, other: Latencies) -> None:
+        """Adds those of another."""
+        self._add(other.bins, other.total_ns)
+
+    def _add(self, bins: Mapping[int, int], total_ns: int) -> None:
+        self.total_ns += total_ns
+        for key, count in bins.items():
+            self.bins[key] = self.bins.get(key, 0) + count
+
+    def percentile(self, percent: float) -> float:
+        """Returns the latency in ms that `percent` % of all do not exceed; nan without any."""
+        return quantile(self.bins, percent)
+
+    def summary(self) -> dict[str, float] | None:
+        """Returns p50, p95 and p99 in ms; None without any latency."""
+        return quantiles(self.bins)

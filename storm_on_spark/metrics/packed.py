@@ -1,0 +1,115 @@
+"""Windows as a short text, for heartbeats: a topology of 50 components and 200 tasks takes some 30 kB."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from storm_on_spark.api.info import COUNTERS, ComponentWindow, LatencyInfo, StreamCounts, TaskCounts, WindowInfo
+
+_MOST_CHARS: Final = 200_000
+"""Of a text. What would take more has no counts of single tasks, or is left out."""
+_MOST_BYTES: Final = 16 << 20
+"""That a text may unpack to."""
+_LATENCIES: Final = ("execute", "process", "complete")
+
+
+def pack_windows(windows: Mapping[str, WindowInfo]) -> str:
+    """Returns windows as a text for `unpack_windows`; empty if there is too much for a heartbeat.
+
+    Example:
+        >>> windows = {"600": WindowInfo("600", 12.5, {"split": ComponentWindow(emitted=7)})}
+        >>> unpack_windows(pack_windows(windows)) == windows
+        True
+    """
+    for tasks in (True, False):
+        rows = [_window_row(window, tasks=tasks) for window in windows.values()]
+        data = zlib.compress(json.dumps(rows, separators=(",", ":")).encode())
+        text = base64.b64encode(data).decode()
+        if len(text) <= _MOST_CHARS:
+            return text
+    return ""
+
+
+def unpack_windows(text: str) -> dict[str, WindowInfo]:
+    """Returns the windows of a text.
+
+    Raises:
+        ValueError: `pack_windows` has not made it.
+    """
+    if not text:
+        return {}
+    try:
+        inflate = zlib.decompressobj()
+        data = inflate.decompress(base64.b64decode(text, validate=True), _MOST_BYTES)
+        if inflate.unconsumed_tail:
+            raise ValueError(f"it unpacks to more than {_MOST_BYTES:,} bytes")
+        found = [_window(*row) for row in json.loads(data)]
+    except (binascii.Error, zlib.error, TypeError, AttributeError) as error:
+        raise ValueError(f"these are no windows: {error}") from error
+    return {window.name: window for window in found}
+
+
+def _window_row(window: WindowInfo, *, tasks: bool) -> list[Any]:
+    components = {
+        name: [
+            _row(part),
+            {task: _row(counted) for task, counted in part.tasks.items()} if tasks else {},
+            {key: dict(metric) for key, metric in part.metrics.items()},
+        ]
+        for name, part in window.components.items()
+    }
+    return [window.name, window.secs, components, _latency_row(window.complete)]
+
+
+def _row(counted: TaskCounts) -> list[Any]:
+    latencies = [_latency_row(getattr(counted, name)) for name in _LATENCIES]
+    return [_counters(counted), latencies, counted.busy_secs, [_stream_row(stream) for stream in counted.streams]]
+
+
+def _counters(counted: TaskCounts | StreamCounts) -> list[int]:
+    return [getattr(counted, name) for name in COUNTERS]
+
+
+def _latency_row(latency: LatencyInfo | None) -> list[float] | None:
+    return None if latency is None else [latency.mean, latency.p50, latency.p95, latency.p99]
+
+
+def _stream_row(stream: StreamCounts) -> list[Any]:
+    return [stream.stream, stream.source, _counters(stream), stream.execute_ms, stream.process_ms, stream.complete_ms]
+
+
+def _window(name: str, secs: float, components: Mapping[str, Any], complete: list[float] | None) -> WindowInfo:
+    found = {
+        component: ComponentWindow(
+            **_fields(*row),
+            tasks={int(task): TaskCounts(**_fields(*part)) for task, part in tasks.items()},
+            metrics=more,
+        )
+        for component, (row, tasks, more) in components.items()
+    }
+    return WindowInfo(name, secs, found, _latency(complete))
+
+
+def _fields(counters: list[int], latencies: list[Any], busy: float, streams: list[Any]) -> dict[str, Any]:
+    return {
+        **dict(zip(COUNTERS, counters, strict=True)),
+        **{name: _latency(row) for name, row in zip(_LATENCIES, latencies, strict=True)},
+        "busy_secs": busy,
+        "streams": tuple(_stream(*row) for row in streams),
+    }
+
+
+def _latency(row: list[float] | None) -> LatencyInfo | None:
+    return None if row is None else LatencyInfo(*row)
+
+
+def _stream(
+    stream: str, source: str, counters: list[int], execute: float | None, process: float | None, complete: float | None
+) -> StreamCounts:
+    counted = dict(zip(COUNTERS, counters, strict=True))
+    return StreamCounts(stream, source, **counted, execute_ms=execute, process_ms=process, complete_ms=complete)
