@@ -14,8 +14,8 @@ from typing import Final
 
 from storm_on_spark.api.text.html import FONT, escape, short
 
-_BOX_WIDTH: Final = 168
-_BOX_HEIGHT: Final = 46
+BOX_WIDTH: Final = 168
+BOX_HEIGHT: Final = 46
 _GAP_X: Final = 168
 _GAP_Y: Final = 26
 _BEND: Final = 30
@@ -23,7 +23,7 @@ _BEND: Final = 30
 _HEAD: Final = 8
 _LANE: Final = 22
 """Height of a line below the boxes, with its label."""
-_MARGIN: Final = 14
+MARGIN: Final = 14
 _MOST_CHARS: Final = 19
 """Most characters of a label; a tooltip shows a longer one in full."""
 _COLOURS: Final[Mapping[str, str]] = {"spout": "#dbeafe", "bolt": "#dcfce7", "acker": "#f3f4f6"}
@@ -50,7 +50,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Where a box is."""
 
     column: int
@@ -59,15 +59,89 @@ class _Place:
 
     @property
     def right(self) -> float:
-        return self.x + _BOX_WIDTH
+        """Its right side."""
+        return self.x + BOX_WIDTH
 
     @property
     def bottom(self) -> float:
-        return self.y + _BOX_HEIGHT
+        """Its lower side."""
+        return self.y + BOX_HEIGHT
 
     @property
     def middle(self) -> float:
-        return self.y + _BOX_HEIGHT / 2
+        """Half of its height."""
+        return self.y + BOX_HEIGHT / 2
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """Where an arrow is, with all edges between the same two boxes."""
+
+    source: str
+    target: str
+    label: str
+    path: str
+    """The `d` of an SVG path, from the source's box to where the arrow head begins."""
+    x: float
+    """Middle of its label."""
+    y: float
+    """Base line of its label."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the boxes and arrows of a graph are; what draws them chooses colours and texts.
+
+    Example:
+        >>> found = arrange([Node("a", "a", "", "spout"), Node("b", "b", "", "bolt")], [Edge("a", "b", "shuffle")])
+        >>> found.places["a"].column, found.places["b"].column, found.arrows[0].label
+        (0, 1, 'shuffle')
+    """
+
+    places: Mapping[str, Place]
+    arrows: tuple[Arrow, ...]
+    bottom: float
+    """Below everything that is drawn."""
+
+    @property
+    def width(self) -> float:
+        """Of the picture."""
+        return max((place.right for place in self.places.values()), default=0.0) + MARGIN + _BEND
+
+    @property
+    def height(self) -> float:
+        """Of the picture."""
+        return self.bottom + MARGIN
+
+
+def arrange(nodes: Sequence[Node], edges: Sequence[Edge], last: Node | None = None) -> Layout:
+    """Returns where boxes and arrows are.
+
+    Args:
+        nodes: the boxes.
+        edges: the arrows; several between the same two are one.
+        last: a box to the right of all others.
+    """
+    columns = _columns(nodes, edges)
+    if last is not None:
+        columns[last.id] = 1 + max(columns.values(), default=-1)
+    places = _places([*nodes, *([last] if last else [])], columns)
+    labels: dict[tuple[str, str], list[str]] = {}
+    for edge in edges:
+        labels.setdefault((edge.source, edge.target), []).append(edge.label)
+    leave, reach = Counter(source for source, _ in labels), Counter(target for _, target in labels)
+    bottom = max((place.bottom for place in places.values()), default=0.0) + 8
+    arrows = []
+    for (source, target), found in labels.items():
+        start, end = places[source], places[target]
+        if end.column > start.column:
+            level = end.middle if reach[target] <= leave[source] else start.middle
+            path, x, y = _forward(start, end, level, places.values())
+        else:
+            bottom += _LANE
+            path, x, y = _back(start, end, bottom)
+        arrows.append(Arrow(source, target, ", ".join(found), path, x, y))
+    return Layout(places, tuple(arrows), bottom)
 
 
 def graph(nodes: Sequence[Node], edges: Sequence[Edge], last: Node | None = None, label: str = "") -> str:
@@ -79,53 +153,36 @@ def graph(nodes: Sequence[Node], edges: Sequence[Edge], last: Node | None = None
         last: a box to the right of all others, which all of them send to.
         label: the label of the arrow to it.
     """
-    columns = _columns(nodes, edges)
-    if last is not None:
-        columns[last.id] = 1 + max(columns.values(), default=-1)
-    shown = [*nodes, *([last] if last else [])]
-    places = _places(shown, columns)
-    labels: dict[tuple[str, str], list[str]] = {}
-    for edge in edges:
-        labels.setdefault((edge.source, edge.target), []).append(edge.label)
-    leave, reach = Counter(source for source, _ in labels), Counter(target for _, target in labels)
-    bottom = max((place.bottom for place in places.values()), default=0.0) + 8
-    shapes = []
-    for (source, target), found in labels.items():
-        start, end = places[source], places[target]
-        if end.column > start.column:
-            level = end.middle if reach[target] <= leave[source] else start.middle
-            shapes.append(_forward(start, end, level, places.values(), ", ".join(found)))
-        else:
-            bottom += _LANE
-            shapes.append(_back(start, end, bottom, ", ".join(found)))
+    layout = arrange(nodes, edges, last)
+    places, bottom = layout.places, layout.bottom
+    shapes = [_line(arrow.path) + _label(arrow.x, arrow.y, arrow.label) for arrow in layout.arrows]
     if last is not None and nodes:
         bottom += _LANE
-        x, tip = places[last.id].x + _BOX_WIDTH / 2, places[last.id].bottom + _HEAD
-        path = f"M{_MARGIN},{bottom:.1f} L{x - 8:.1f},{bottom:.1f} Q{x:.1f},{bottom:.1f} {x:.1f},{bottom - 8:.1f}"
+        x, tip = places[last.id].x + BOX_WIDTH / 2, places[last.id].bottom + _HEAD
+        path = f"M{MARGIN},{bottom:.1f} L{x - 8:.1f},{bottom:.1f} Q{x:.1f},{bottom:.1f} {x:.1f},{bottom - 8:.1f}"
         shapes.append(_line(f"{path} L{x:.1f},{tip:.1f}", dashed=True))
-        shapes.append(_label((_MARGIN + x) / 2, bottom - 4, label, 80))
-    shapes += [_box(node, places[node.id]) for node in shown]
-    width = max((place.right for place in places.values()), default=0.0) + _MARGIN + _BEND
+        shapes.append(_label((MARGIN + x) / 2, bottom - 4, label, 80))
+    shapes += [_box(node, places[node.id]) for node in [*nodes, *([last] if last else [])]]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{bottom + _MARGIN:.0f}" role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{layout.width:.0f}" height="{bottom + MARGIN:.0f}" role="img" '
         f'style="{FONT};background:#fff"><defs><marker id="storm-arrow" viewBox="0 0 8 8" refX="0" refY="4" '
         f'markerWidth="{_HEAD}" markerHeight="{_HEAD}" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#6b7280"/>'
         f"</marker></defs>{''.join(shapes)}</svg>"
     )
 
 
-def _places(nodes: Sequence[Node], columns: Mapping[str, int]) -> dict[str, _Place]:
+def _places(nodes: Sequence[Node], columns: Mapping[str, int]) -> dict[str, Place]:
     rows: dict[int, list[Node]] = {}
     for node in nodes:
         rows.setdefault(columns[node.id], []).append(node)
-    step = _BOX_HEIGHT + _GAP_Y
+    step = BOX_HEIGHT + _GAP_Y
     height = max((len(column) for column in rows.values()), default=0) * step - _GAP_Y
     places = {}
     for number, column in rows.items():
-        above = _MARGIN + _LANE / 2 + (height - len(column) * step + _GAP_Y) / 2
+        above = MARGIN + _LANE / 2 + (height - len(column) * step + _GAP_Y) / 2
         for index, node in enumerate(column):
-            x = _MARGIN + _BEND + number * (_BOX_WIDTH + _GAP_X)
-            places[node.id] = _Place(number, x, above + index * step)
+            x = MARGIN + _BEND + number * (BOX_WIDTH + _GAP_X)
+            places[node.id] = Place(number, x, above + index * step)
     return places
 
 
@@ -166,8 +223,8 @@ def _columns(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, int]:
     return found
 
 
-def _forward(start: _Place, end: _Place, level: float, places: Iterable[_Place], label: str) -> str:
-    """Returns an arrow to a later column, level in the middle."""
+def _forward(start: Place, end: Place, level: float, places: Iterable[Place]) -> tuple[str, float, float]:
+    """Returns the path of an arrow to a later column, level in the middle, and the place of its label."""
     x1, x2 = start.right, end.x - _HEAD
     left, right = x1 + _BEND, x2 - _BEND
     between = [place for place in places if start.column < place.column < end.column]
@@ -175,19 +232,19 @@ def _forward(start: _Place, end: _Place, level: float, places: Iterable[_Place],
         level = _free(level, between)
     path = f"M{x1:.1f},{start.middle:.1f}{_bent(x1, start.middle, level)}"
     path += f" L{right:.1f},{level:.1f}{_bent(right, level, end.middle)}"
-    middle = (left + right) / 2 if not between else between[0].x + _BOX_WIDTH / 2
-    return _line(path) + _label(middle, level - 4, label)
+    middle = (left + right) / 2 if not between else between[0].x + BOX_WIDTH / 2
+    return path, middle, level - 4
 
 
-def _free(level: float, between: Sequence[_Place]) -> float:
+def _free(level: float, between: Sequence[Place]) -> float:
     """Returns the height next to `level` at which a line passes between boxes, with room for its label."""
     edges = [place.y - 6 for place in between] + [place.bottom + _GAP_Y - 6 for place in between]
     free = [y for y in [level, *edges] if not any(place.y - 5 < y < place.bottom + 16 for place in between)]
     return min(free, key=lambda y: abs(y - level))
 
 
-def _back(start: _Place, end: _Place, low: float, label: str) -> str:
-    """Returns an arrow to the same or an earlier column, which passes below all boxes."""
+def _back(start: Place, end: Place, low: float) -> tuple[str, float, float]:
+    """Returns the same of an arrow to the same or an earlier column, which passes below all boxes."""
     x1, x2 = start.right, end.x - _HEAD
     right, left = x1 + _BEND / 2, x2 - _BEND / 2
     y1, y2 = start.middle + 12, end.middle + 12
@@ -197,7 +254,7 @@ def _back(start: _Place, end: _Place, low: float, label: str) -> str:
         f"L{left + 8:.1f},{low:.1f} Q{left:.1f},{low:.1f} {left:.1f},{low - 8:.1f} "
         f"L{left:.1f},{y2 + 8:.1f} Q{left:.1f},{y2:.1f} {left + 8:.1f},{y2:.1f} L{x2:.1f},{y2:.1f}"
     )
-    return _line(path) + _label((left + right) / 2, low - 4, label)
+    return path, (left + right) / 2, low - 4
 
 
 def _bent(x: float, y: float, to: float) -> str:
@@ -220,13 +277,13 @@ def _label(x: float, y: float, text: str, most: int = _MOST_CHARS) -> str:
     )
 
 
-def _box(node: Node, place: _Place) -> str:
+def _box(node: Node, place: Place) -> str:
     x, y = place.x, place.y
     return (
-        f'<g><title>{escape(node.title)}: {escape(node.note)}</title><rect x="{x}" y="{y:.1f}" width="{_BOX_WIDTH}" '
-        f'height="{_BOX_HEIGHT}" rx="6" fill="{_COLOURS.get(node.kind, "#fff")}" stroke="#9ca3af"/>'
-        f'<text x="{x + _BOX_WIDTH / 2}" y="{y + 19:.1f}" text-anchor="middle" font-weight="600" fill="#111">'
+        f'<g><title>{escape(node.title)}: {escape(node.note)}</title><rect x="{x}" y="{y:.1f}" width="{BOX_WIDTH}" '
+        f'height="{BOX_HEIGHT}" rx="6" fill="{_COLOURS.get(node.kind, "#fff")}" stroke="#9ca3af"/>'
+        f'<text x="{x + BOX_WIDTH / 2}" y="{y + 19:.1f}" text-anchor="middle" font-weight="600" fill="#111">'
         f"{escape(short(node.title, 23))}</text>"
-        f'<text x="{x + _BOX_WIDTH / 2}" y="{y + 36:.1f}" text-anchor="middle" font-size="10.5" fill="#4b5563">'
+        f'<text x="{x + BOX_WIDTH / 2}" y="{y + 36:.1f}" text-anchor="middle" font-size="10.5" fill="#4b5563">'
         f"{escape(short(node.note, 31))}</text></g>"
     )

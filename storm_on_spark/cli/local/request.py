@@ -22,6 +22,8 @@ class Request:
     seconds: float | None = None
     json: bool = False
     quiet: bool = False
+    ui: bool = False
+    ui_port: int = 0
     debug: bool = False
     debugger: bool = False
     debugger_port: int | None = None

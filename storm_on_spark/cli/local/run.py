@@ -19,6 +19,8 @@ from rich.console import Console
 from storm_on_spark.api.config import Config, effective_conf
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.api.text.printable import printable
+from storm_on_spark.cli.client.needs import need_pages
 from storm_on_spark.cli.local.request import Request
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
@@ -77,6 +79,14 @@ class Outcome:
 @click.option(
     "-t", "--time", "--seconds", "seconds", type=options.POSITIVE_SECONDS, help="Drain and end after this many seconds."
 )
+@click.option("--ui", is_flag=True, help="Show the topology in a browser while it runs; prints a link that logs in.")
+@click.option(
+    "--ui-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="PORT",
+    help="With --ui: the port; 0 for any free one.",
+)
 @click.option("--json", is_flag=True, help="Print one JSON document on standard output.")
 @click.option("--quiet", is_flag=True, help="Show no progress and no summary.")
 @click.option(
@@ -107,6 +117,11 @@ def command(**given: Any) -> None:
     with reporting_errors(given["debug"], given["json"]):
         given["target"] = options.target_of(given["target"], given["name"])
     request = Request(**given)
+    with reporting_errors(request.debug, request.json):
+        if request.ui:
+            need_pages("--ui")
+        if request.ui and (request.debugger or request.debugger_port is not None):
+            raise ConfigError("--ui shows a topology on Spark: leave --debugger out, or --ui")
     if request.debugger or request.debugger_port is not None:
         from storm_on_spark.cli.local.debugger import run_under_debugger
 
@@ -172,6 +187,9 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
         tracking = TrackingSettings.of(effective_conf(conf))
         progress.observer = _observer(query, tracking, checkpoint)
         progress.tell(progress.observer.begins())
+        if request.ui:
+            # Also with --quiet: without the link there is no way in.
+            screen.print(stack.enter_context(_pages(query, request, outcome, stopper)), markup=False, soft_wrap=True)
         # Until the topology runs, one signal is enough, because there is nothing to drain.
         stack.enter_context(stopper.counting())
         try:
@@ -184,6 +202,15 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
         outcome.stopped = stopper.number if stopper.count > 1 else None
         if target.report is not None and outcome.error is None and outcome.stopped is None:
             outcome.result = target.call(target.report, spark, checkpoint, outcome.info)
+
+
+@contextlib.contextmanager
+def _pages(query: TopologyQuery, request: Request, outcome: Outcome, stopper: Stopper) -> Iterator[str]:
+    """Serves the pages of the topology, and yields what to tell of it; who ends it there ends it as Ctrl-C does."""
+    from storm_on_spark.web.serving import RunPages
+
+    with RunPages(query, request.ui_port, outcome.log, stopper.drain) as pages:
+        yield printable(f"Pages of {outcome.name}: {pages.link()}")
 
 
 def _observer(query: TopologyQuery, settings: TrackingSettings, checkpoint: str) -> Observer:

@@ -1,0 +1,136 @@
+"""Pages of a topology and of its components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
+from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.web.model import TopologyView
+from storm_on_spark.web.pages.question import Question
+from storm_on_spark.web.pictures.times import curve, timeline
+from storm_on_spark.web.pictures.topology import load_class, load_word, topology_graph
+from storm_on_spark.web.rates import Pace
+from storm_on_spark.web.rendering import path
+
+
+def topology(question: Question) -> dict[str, Any]:
+    """A topology: its graph, its components, its plan, its time."""
+    view = question.site.topology(question.path["id"])
+    pace = question.rates.look(view)
+    links = {name: path("topology", view.id, "component", name) for name in view.shape.parts}
+    times = question.site.batch_times(view.id)
+    return {
+        "view": view,
+        "pace": pace,
+        "warnings": warnings_of(question, view, pace),
+        "rows": rows_of(view, pace),
+        "graph": topology_graph(view.shape, pace, links),
+        "acks": curve(pace.history, "acks a second"),
+        "times": times,
+        "timeline": "" if times is None else timeline(times),
+    }
+
+
+def component(question: Question) -> dict[str, Any]:
+    """A component: what it got and gave, its tasks, its errors."""
+    view = question.site.topology(question.path["id"])
+    name = question.path["component"]
+    found = view.component(name)
+    if found is None:
+        known = ", ".join(part.id for part in view.components[:50]) or "none yet"
+        raise NotAliveError(f"topology {view.id} has no component {name[:200]!r}; it has: {known}")
+    pace = question.rates.look(view)
+    return {
+        "view": view,
+        "part": found,
+        "planned": view.shape.parts.get(name),
+        "row": next(row for row in rows_of(view, pace) if row["id"] == name),
+        "inputs": [link for link in view.shape.links if link.target == name],
+        "outputs": [link for link in view.shape.links if link.source == name],
+        "errors": [placed for placed in reversed(view.errors) if placed.error.component == name],
+    }
+
+
+def rows_of(view: TopologyView, pace: Pace) -> list[dict[str, Any]]:
+    """Returns the lines of the table of components."""
+    return [
+        {
+            "id": part.id,
+            "link": path("topology", view.id, "component", part.id),
+            "kind": part.kind,
+            "is_spout": part.kind.endswith("spout"),
+            "tasks": part.tasks,
+            "rate": pace.components.get(part.id, 0.0),
+            "counts": part,
+            "capacity": pace.capacity.get(part.id),
+            "load": load_class(pace.capacity.get(part.id)),
+            "load_word": load_word(pace.capacity.get(part.id)),
+            "latency": pace.latency_ms.get(part.id),
+            "errors": sum(placed.error.count for placed in view.errors if placed.error.component == part.id),
+        }
+        for part in view.components
+    ]
+
+
+def task(question: Question) -> dict[str, Any]:
+    """A task: where it is, its metrics, its errors."""
+    shown = component(question)
+    number, planned = question.path["task"], shown["planned"]
+    if planned is None or number not in map(str, planned.tasks):
+        raise NotAliveError(f"{question.path['component'][:200]!r} has no task {number[:20]!r}")
+    at = int(number)
+    metrics = [
+        (name, metric.type, metric.tasks.get(at, metric.tasks.get(number)))
+        for name, metric in sorted(shown["part"].metrics.items())
+    ]
+    return {
+        **shown,
+        "task": at,
+        "index": planned.tasks.index(at),
+        "metrics": [each for each in metrics if each[2] is not None],
+        "errors": [placed for placed in shown["errors"] if placed.error.task == at],
+    }
+
+
+def errors(question: Question) -> dict[str, Any]:
+    """All errors of a topology; equal ones are one."""
+    view = question.site.topology(question.path["id"])
+    return {"view": view, "errors": list(reversed(view.errors)), "count": sum(each.error.count for each in view.errors)}
+
+
+def configuration(question: Question) -> dict[str, Any]:
+    """The configuration of a topology."""
+    view = question.site.topology(question.path["id"])
+    return {"view": view, "conf": sorted(view.conf.items())}
+
+
+def changes(question: Question) -> dict[str, Any]:
+    """Who changed a topology, and when."""
+    view = question.site.topology(question.path["id"])
+    return {"view": view, "changes": question.site.changes(view.id), "names": {view.id: view.name}}
+
+
+def warnings_of(question: Question, view: TopologyView, pace: Pace) -> list[EarlyWarning]:
+    """Returns the early warnings about a topology."""
+    tracking = TrackingSettings.of(effective_conf(view.conf)) if view.conf else None
+    spouts = sum(len(part.tasks) for part in view.shape.parts.values() if part.is_spout)
+    most = view.conf.get("topology.max.spout.pending")
+    is_cluster = bool(view.replicas_wanted)
+    return early_warnings(
+        Facts(
+            view.info,
+            pace.before,
+            pace.seconds,
+            pace.capacity,
+            float(tracking.timeout_secs) if tracking is not None and tracking.timeouts else None,
+            most * spouts if isinstance(most, int) else None,
+            replicas=len(view.replicas) if is_cluster else None,
+            replicas_wanted=view.replicas_wanted,
+            heartbeats_unknown=view.heartbeats_unknown,
+            beat_age_secs=question.site.now() - view.looked_at if is_cluster and view.looked_at else None,
+            waits=view.waits,
+        )
+    )

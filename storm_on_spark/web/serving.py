@@ -1,0 +1,69 @@
+"""The pages of a single run on a server of their own, which only this host reaches."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storm_on_spark.cluster.http.server import HttpServer, listen
+from storm_on_spark.runtime.processes.closing import Service
+from storm_on_spark.web.access.gate import CodesOnly, Gate
+from storm_on_spark.web.access.sessions import Sessions
+from storm_on_spark.web.app import App
+from storm_on_spark.web.rendering import ROOT
+from storm_on_spark.web.sites.run import RunSite
+
+if TYPE_CHECKING:
+    from storm_on_spark.spark.running.topology import TopologyQuery
+
+HOST = "127.0.0.1"
+
+
+class RunPages(Service):
+    """The pages of one topology.
+
+    Args:
+        query: what runs.
+        port: where the server listens; 0 for any free port.
+        log: the file that Spark logs to.
+        stopped: see `RunSite`.
+
+    Raises:
+        SetupError: the port can't be used.
+
+    Example:
+        >>> pages = RunPages(query)                                             # doctest: +SKIP
+        >>> pages.start()                                                       # doctest: +SKIP
+        >>> pages.link()                                                        # doctest: +SKIP
+        'http://127.0.0.1:40123/ui/login?code=...'
+    """
+
+    def __init__(
+        self,
+        query: TopologyQuery,
+        port: int = 0,
+        log: Path | None = None,
+        stopped: Callable[[], object] | None = None,
+    ) -> None:
+        listener = listen(HOST, port)
+        self.address = f"{HOST}:{listener.getsockname()[1]}"
+        self._sessions = Sessions()
+        gate = Gate(self._sessions, CodesOnly(), listener.getsockname()[1])
+        self._app = App(RunSite(query, log, stopped=stopped), gate)
+        self._server = HttpServer(self._app.asgi(), listener)
+
+    def start(self) -> None:
+        """Starts the server and returns when it serves."""
+        self._server.start()
+
+    def link(self) -> str:
+        """Returns a link that logs in one browser."""
+        return f"http://{self.address}{ROOT}/login?code={self._sessions.new_code('operator', 'the one who runs it')}"
+
+    def close(self) -> None:
+        """Ends the server."""
+        self._app.close()
+        with contextlib.suppress(RuntimeError):
+            self._server.close()

@@ -1,0 +1,1 @@
+"""What there is to see: one module for a single run, one for a cluster."""

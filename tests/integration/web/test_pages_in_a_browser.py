@@ -1,0 +1,140 @@
+"""A headless Chromium opens every page, follows the graph, and acts; axe finds nothing, the console says nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from sample_site import HARM, LONG, harmful, large, silent, single, word_count
+
+from conftest import Served
+from storm_on_spark.web.rendering import path
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+
+WORDS, LARGE, HARMFUL = word_count().id, large().id, harmful().id
+PAGES = {
+    "cluster": "/ui/",
+    "supervisors": "/ui/supervisors",
+    "configuration": "/ui/configuration",
+    "changes": "/ui/changes",
+    "logs": "/ui/logs",
+    "topology": path("topology", WORDS),
+    "component": path("topology", WORDS, "component", "count"),
+    "task": path("topology", WORDS, "component", "count", "task", "4"),
+    "errors": path("topology", WORDS, "errors"),
+    "log": path("topology", WORDS, "logs") + "?log=word-count/6700/worker.log",
+    "search": "/ui/logs?search=line+5",
+    "sixty components": path("topology", LARGE),
+    "one component": path("topology", single().id),
+    "nothing known yet": path("topology", silent().id),
+    "harmful names": path("topology", HARMFUL),
+    "harmful component": path("topology", HARMFUL, "component", LONG),
+    "harmful errors": path("topology", HARMFUL, "errors"),
+    "harmful search": "/ui/logs?search=harmed",
+}
+
+
+def complaints(page: Any) -> list[str]:
+    found = axe.Axe().run(page).response["violations"]
+    return [f"{each['id']}: {node['target']}" for each in found for node in each["nodes"]]
+
+
+def overflows(page: Any) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
+
+
+@pytest.mark.representative
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_fine_wide_and_narrow(served: Served, scheme: str) -> None:
+    visit = served.visit(color_scheme=scheme, reduced_motion="reduce")
+    for name, where in PAGES.items():
+        visit.to(where)
+        assert complaints(visit.page) == [], name
+        assert visit.page.evaluate("window.harmed") is None, name
+        for width in (1280, 360):
+            visit.page.set_viewport_size({"width": width, "height": 800})
+            assert not overflows(visit.page), (name, width)
+
+
+def test_the_log_in_page_is_fine_and_lets_nobody_in(served: Served) -> None:
+    page = served.browser.new_context().new_page()
+    answer = page.goto(f"{served.root}/ui/")
+    assert answer.status == 401
+    assert complaints(page) == []
+    assert page.get_by_role("navigation").count() == 0
+    page.context.close()
+
+
+def test_a_stranger_finds_the_slow_bolt_by_the_graph(served: Served) -> None:
+    visit = served.visit()
+    page = visit.page
+    visit.to("/ui/")
+    page.get_by_role("link", name="word-count", exact=True).click()
+    page.get_by_role("link", name="count: bolt, overloaded").click()
+    assert page.get_by_role("heading", level=1).inner_text() == "count"
+    assert page.get_by_text("96 %").is_visible()
+
+
+def test_the_graph_is_reached_by_keys(served: Served) -> None:
+    visit = served.visit()
+    visit.to(path("topology", WORDS))
+    visit.page.locator("svg.graph a").last.focus()
+    visit.page.keyboard.press("Enter")
+    visit.page.wait_for_url("**/component/store")
+
+
+def test_what_changes_is_shown_without_loading_and_focus_stays(served: Served) -> None:
+    visit = served.visit()
+    visit.to(path("topology", WORDS))
+    link = visit.page.locator("tbody a", has_text="count").first
+    link.focus()
+    view = served.site.views[WORDS]
+    info = dataclasses.replace(view.info, acked=7_654_321) if view.info is not None else None
+    served.site.views[WORDS] = dataclasses.replace(view, info=info, looked_at=view.looked_at + 10)
+    visit.page.get_by_text("7,654,321").wait_for()
+    assert visit.page.evaluate("document.activeElement.textContent") == "count"
+    del served.site.views[WORDS]
+    visit.page.get_by_text("What this page shows is no more.").wait_for()
+
+
+@pytest.mark.parametrize("action", ["Activate", "Deactivate", "Rebalance", "Kill"])
+def test_an_action_is_confirmed_and_then_in_the_list_of_changes(served: Served, action: str) -> None:
+    visit = served.visit()
+    visit.to(path("topology", WORDS))
+    visit.page.get_by_role("button", name=action, exact=True).click()
+    assert complaints(visit.page) == []
+    assert served.site.done == []
+    visit.page.get_by_role("button", name=action, exact=True).click()
+    visit.page.get_by_role("heading", name="Done").wait_for()
+    assert served.site.done == [(WORDS, action.lower(), "", "operator")]
+    visit.to("/ui/changes")
+    assert visit.page.get_by_role("cell", name=action.lower(), exact=True).first.is_visible()
+
+
+def test_a_reader_sees_no_actions(served: Served) -> None:
+    visit = served.visit("reader")
+    visit.to(path("topology", WORDS))
+    assert visit.page.get_by_role("button", name="Kill").count() == 0
+
+
+def test_without_javascript_every_page_can_be_read(served: Served) -> None:
+    visit = served.visit(java_script_enabled=False)
+    visit.to(path("topology", WORDS))
+    assert visit.page.locator("svg.graph a").count() == 4
+    assert visit.page.locator("noscript a").is_visible()
+    visit.page.get_by_role("button", name="Kill").click()
+    visit.page.get_by_role("button", name="Kill").click()
+    assert served.site.done[0][1] == "kill"
+
+
+def test_a_log_is_searched_and_followed(served: Served) -> None:
+    visit = served.visit()
+    visit.to(path("topology", WORDS, "logs"))
+    visit.page.get_by_label("Search all logs here").fill(HARM)
+    visit.page.get_by_role("button", name="Search").click()
+    visit.page.locator(".hit a").first.click()
+    visit.page.get_by_role("link", name="Follow the end").click()
+    served.site.log += "a new last line\n"
+    visit.page.get_by_text("a new last line").wait_for()

@@ -1,0 +1,218 @@
+"""A site with prepared topologies: small and large, idle and busy, with names and errors that want to do harm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.runtime.reports.batch_times import BatchTimes
+from storm_on_spark.web.model import (
+    ActionName,
+    Change,
+    ClusterView,
+    Daemon,
+    Link,
+    LogFile,
+    LogPart,
+    Part,
+    PlacedError,
+    PlannedOperator,
+    RefusedError,
+    Shape,
+    TopologyView,
+)
+
+NOW = 1_764_244_800.0
+HARM = '"><script>window.harmed=1</script><img src=x onerror="window.harmed=1">'
+LONG = "a-component-with-a-name-that-is-longer-than-any-box-" * 4
+
+
+def error(component: str, message: str, **more: object) -> PlacedError:
+    trace = 'Traceback (most recent call last):\n  File "/jobs/words.py", line 12, in execute\n    1 / 0\n'
+    found = ErrorInfo(component, 3, message, NOW - 60, trace, "('storm', 0)", 1200, NOW - 3600)
+    return PlacedError(found, "host-1:6700")
+
+
+def view_of(
+    name: str,
+    parts: list[Part],
+    links: list[Link],
+    counts: Mapping[str, tuple[int, float | None]],
+    *,
+    status: str = "ACTIVE",
+    uptime: float = 3600.0,
+    errors: tuple[PlacedError, ...] = (),
+    failed: int = 0,
+    counted: bool = True,
+) -> TopologyView:
+    components = {
+        part.id: ComponentInfo(
+            part.id,
+            part.kind,
+            len(part.tasks),
+            executed=0 if part.is_spout else counts.get(part.id, (0, None))[0],
+            emitted=counts.get(part.id, (0, None))[0],
+            transferred=counts.get(part.id, (0, None))[0],
+            acked=counts.get(part.id, (0, None))[0],
+            execute_latency_ms=counts.get(part.id, (0, None))[1],
+        )
+        for part in parts
+    }
+    emitted = sum(part.emitted for part in components.values() if part.kind == "spout")
+    latency = {"p50": 80.0, "p95": 120.5, "p99": 2000.0} if emitted else None
+    info = TopologyInfo(
+        name, "ACTIVE", uptime, emitted, emitted, max(0, emitted - failed), failed, 17, latency, components
+    )
+    stages = (
+        (0, "source", tuple(p.id for p in parts if p.is_spout)),
+        (1, "stateful", tuple(p.id for p in parts if not p.is_spout)),
+    )
+    return TopologyView(
+        f"{name}-1-{int(NOW)}",
+        name,
+        status,
+        uptime,
+        info if counted else None,
+        NOW,
+        Shape(
+            {part.id: part for part in parts},
+            tuple(links),
+            (
+                PlannedOperator("data source: reads the spout logs", False, stages[:1]),
+                PlannedOperator("transformWithState by task", True, stages[1:]),
+                PlannedOperator("transformWithState by acker task", True, ((2, "acker", ()),)),
+            ),
+            4,
+            1,
+        ),
+        {"topology.workers": 2, "topology.name": name, "my.password": "*****", "text": HARM},
+        errors,
+        owner="ada",
+        driver="host-1:6700",
+        supervisor="supervisor-1",
+        replicas=("nimbus-1:6627", "nimbus-2:6627"),
+        replicas_wanted=2,
+    )
+
+
+def part(name: str, kind: str, first: int, tasks: int = 2) -> Part:
+    return Part(name, kind, tuple(range(first, first + tasks)), tasks, 0 if kind == "spout" else 1, "reads the log")
+
+
+def word_count() -> TopologyView:
+    """Split is quick, count is slow."""
+    bolts = [part("split", "basic_bolt", 2), part("count", "bolt", 4), part("store", "bolt", 6)]
+    parts = [part("lines", "spout", 1, 1), *bolts]
+    links = [
+        Link("lines", "default", "split", "shuffle", "same call"),
+        Link("split", "default", "count", "fields(word)", "exchange"),
+        Link("count", "default", "store", "global", "exchange"),
+    ]
+    counts = {"lines": (100_000, None), "split": (100_000, 0.05), "count": (1_000_000, 6.9), "store": (1_000_000, 0.9)}
+    errors = (error("count", "ZeroDivisionError: division by zero"),)
+    return view_of("word-count", parts, links, counts, errors=errors, failed=12)
+
+
+def large() -> TopologyView:
+    """Sixty components."""
+    parts = [part(f"spout-{at}", "spout", 10 * at + 1) for at in range(1, 4)]
+    parts += [part(f"bolt-{at:02}", "bolt", 100 + 10 * at) for at in range(57)]
+    links = [Link(f"spout-{1 + at % 3}", "default", f"bolt-{at:02}", "shuffle") for at in range(12)]
+    links += [Link(f"bolt-{at:02}", "default", f"bolt-{at + 12:02}", "fields(key)") for at in range(45)]
+    links += [Link(f"bolt-{at:02}", "late", f"bolt-{at + 25:02}", "shuffle") for at in range(0, 30, 7)]
+    links += [Link("bolt-50", "again", "bolt-03", "all")]
+    counts = {each.id: (1_000_000 * (at + 1), None if each.is_spout else at * 0.06) for at, each in enumerate(parts)}
+    return view_of("sixty-components", parts, links, counts)
+
+
+def harmful() -> TopologyView:
+    parts = [part(HARM, "spout", 1), part(LONG, "bolt", 3), part("javascript:alert(1)", "bolt", 5)]
+    links = [Link(HARM, HARM, LONG, HARM, HARM), Link(LONG, "default", "javascript:alert(1)", "shuffle")]
+    errors = (error(LONG, HARM), error("__acker", f"\u202e{HARM}"))
+    return view_of("harm" + HARM, parts, links, {HARM: (1, None)}, errors=errors)
+
+
+def single() -> TopologyView:
+    return view_of("one", [part("only", "spout", 1, 1)], [], {}, uptime=1.0)
+
+
+def silent() -> TopologyView:
+    found = view_of("silent", [], [], {}, counted=False, uptime=3.0)
+    return TopologyView(found.id, found.name, "ACTIVE", 3.0, waits="no free slot on 2 supervisors", owner="bob")
+
+
+class SampleSite:
+    """Shows prepared topologies, and writes down what it is told to do."""
+
+    title = "Sample"
+    actions: tuple[ActionName, ...] = ("activate", "deactivate", "rebalance", "kill")
+
+    def __init__(self, *views: TopologyView, is_cluster: bool = True) -> None:
+        self.is_cluster = is_cluster
+        self.views = {view.id: view for view in views or (word_count(), large(), harmful(), single(), silent())}
+        self.done: list[tuple[str, str, str, str]] = []
+        lines = (f"INFO line {at} of {HARM if at == 50 else 'the log'}" for at in range(200))
+        self.log = "".join(f"2026-11-27 12:00:00 {line}\n" for line in lines)
+
+    def now(self) -> float:
+        return NOW
+
+    def cluster(self) -> ClusterView | None:
+        if not self.is_cluster:
+            return None
+        return ClusterView(
+            "nimbus-1:6627",
+            "nimbus-2:6627",
+            (
+                Daemon("nimbus-1:6627", "nimbus-1:6627", "Leader", 86_400.0, "0.9"),
+                Daemon("nimbus-2:6627", "nimbus-2:6627", "Stands by", 60.0, "0.9", ("lacks the code of word-count",)),
+                Daemon("nimbus-3:6627", "nimbus-3:6627", "Offline"),
+            ),
+            (
+                Daemon("supervisor-1", "host-1", "Up", 3600.0, "0.9", (), 4, 2),
+                Daemon("supervisor-2", HARM, "Up", 60.0, "0.9", (), 4, 0),
+            ),
+            (Daemon("pacemaker-1:6699", "pacemaker-1:6699", "Up", None, "", ("1,200 heartbeats",)),),
+            Daemon("zookeeper", "zk-1:2181", "Connected"),
+            conf={"storm.zookeeper.port": 2181, "nimbus.seeds": ["nimbus-1", "nimbus-2"]},
+        )
+
+    def topologies(self) -> list[TopologyView]:
+        return sorted(self.views.values(), key=lambda view: view.name)
+
+    def topology(self, topology_id: str) -> TopologyView:
+        try:
+            return self.views[topology_id]
+        except KeyError:
+            raise NotAliveError(f"there is no topology {topology_id[:200]!r}") from None
+
+    def batch_times(self, topology_id: str) -> BatchTimes | None:
+        spent = {"queryPlanning": 15, "latestOffset": 9, "walCommit": 12, "commitOffsets": 8}
+        reports = [
+            {"batchId": at, "durationMs": {**spent, "addBatch": 80 + more, "triggerExecution": 140 + more}}
+            for at in range(40)
+            for more in [at % 7 * 20]
+        ]
+        return BatchTimes.of(reports)
+
+    def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
+        self.topology(topology_id)
+        if options.get("wait") == "never":
+            raise RefusedError("wait: expected seconds, not 'never'")
+        self.done.append((topology_id, action, options.get("wait", ""), who))
+        return f"{action} of {topology_id}"
+
+    def changes(self, topology_id: str = "") -> list[Change]:
+        found = [Change(NOW - 60, "ada", "activate", "word-count-1"), Change(NOW - 7200, HARM, "rebalance", HARM)]
+        return [Change(NOW, who, what, to) for to, what, _, who in reversed(self.done)] + found
+
+    def logs(self, topology_id: str) -> list[LogFile]:
+        mine = LogFile(f"{topology_id or 'word-count'}/6700/worker.log", "host-1", len(self.log), NOW)
+        return [mine, LogFile("x/6701/worker.log", HARM, 0, NOW - 86_400)]
+
+    def read_log(self, log: str, start: int, length: int) -> LogPart:
+        if ".." in log or not log.endswith("worker.log"):
+            raise NotAliveError(f"there is no log {log[:200]!r}")
+        first = start if start >= 0 else max(0, len(self.log) + start)
+        return LogPart(self.log[first : first + length], first, len(self.log))

@@ -1,0 +1,268 @@
+"""Who may see a page and who may change something; and that no name, error or log line becomes part of a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urlencode
+
+import anyio
+import httpx
+import pytest
+from sample_site import HARM, LONG, SampleSite, harmful, word_count
+from starlette.applications import Starlette
+
+from storm_on_spark.web.access.gate import CodesOnly, Gate
+from storm_on_spark.web.access.sessions import Role, Sessions
+from storm_on_spark.web.app import App
+from storm_on_spark.web.pages.registry import PAGES
+from storm_on_spark.web.rendering import path
+
+HOST = "http://127.0.0.1:8080"
+ROLES: tuple[Role | None, ...] = (None, "reader", "operator")
+
+
+class Client:
+    """A browser's cookies, and requests to the application itself."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HOST)
+        self.cookies = self._client.cookies
+
+    def get(self, to: str, **more: Any) -> httpx.Response:
+        return anyio.run(lambda: self._client.get(to, **more))
+
+    def post(self, to: str, **more: Any) -> httpx.Response:
+        return anyio.run(lambda: self._client.post(to, **more))
+
+
+class Served:
+    """The sample behind a gate, and what a browser would do."""
+
+    def __init__(self) -> None:
+        self.site = SampleSite()
+        self.sessions = Sessions()
+        gate = Gate(self.sessions, CodesOnly(), 8080)
+        self.app = App(self.site, gate).asgi()
+
+    def client(self, role: Role | None) -> Client:
+        client = Client(self.app)
+        if role is not None:
+            answer = client.get(f"/ui/login?code={self.sessions.new_code(role, role)}")
+            assert answer.status_code == 303
+        return client
+
+    def csrf(self, client: Client) -> str:
+        found = re.search(r'name="csrf" value="([^"]+)"', client.get("/ui/").text)
+        assert found is not None
+        return found[1]
+
+
+@pytest.fixture
+def served() -> Served:
+    return Served()
+
+
+def pages_of(view_id: str, component: str, task: str) -> list[str]:
+    names = {"id": view_id, "component": component, "task": task}
+    parts = [page.path.strip("/").split("/") for page in PAGES]
+    return [
+        path(*(names[part[1:-1]] if part.startswith("{") else part for part in each)) if each != [""] else "/ui/"
+        for each in parts
+    ]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_page_is_for_readers_and_operators(served: Served, role: Role | None) -> None:
+    client = served.client(role)
+    for page in pages_of(word_count().id, "count", "4"):
+        answer = client.get(page)
+        assert answer.status_code == (401 if role is None else 200), page
+        stream = client.get(page, headers={"Accept": "text/event-stream"}) if role is None else answer
+        assert stream.status_code == answer.status_code
+        assert "word-count" not in answer.text or role is not None
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("action", SampleSite.actions)
+def test_actions_are_for_operators(served: Served, role: Role | None, action: str) -> None:
+    client = served.client(role)
+    csrf = served.csrf(client) if role is not None else ""
+    to, form = path("topology", word_count().id, "act", action), {"csrf": csrf, "sure": "yes", "wait": "5"}
+    answer = client.post(to, data=form)
+    assert answer.status_code == {None: 401, "reader": 403, "operator": 200}[role]
+    assert client.get(to).status_code == 405
+    done = [(word_count().id, action, "5", "operator")] if role == "operator" else []
+    assert served.site.done == done
+    assert ("act/kill" in client.get(path("topology", word_count().id)).text) is (role == "operator")
+
+
+def test_an_action_is_confirmed_first(served: Served) -> None:
+    client = served.client("operator")
+    to = path("topology", word_count().id, "act", "kill")
+    answer = client.post(to, data={"csrf": served.csrf(client)})
+    assert answer.status_code == 200
+    assert 'name="sure" value="yes"' in answer.text
+    assert served.site.done == []
+
+
+def test_a_form_without_its_sessions_token_changes_nothing(served: Served) -> None:
+    client, other = served.client("operator"), served.client("operator")
+    to = path("topology", word_count().id, "act", "kill")
+    for csrf in ("", "guess", served.csrf(other)):
+        assert client.post(to, data={"csrf": csrf, "sure": "yes"}).status_code == 403
+    json = client.post(to, json={"csrf": served.csrf(client), "sure": "yes"})
+    assert json.status_code == 403
+    assert client.post("/ui/logout", data={"csrf": "guess"}).status_code == 403
+    assert client.post("/ui/link", data={"csrf": "guess"}).status_code == 403
+    assert served.site.done == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": f"{HOST}0"}, {"Sec-Fetch-Site": "cross-site"}],
+)
+def test_a_form_of_another_sites_page_changes_nothing(served: Served, headers: dict[str, str]) -> None:
+    client = served.client("operator")
+    form = {"csrf": served.csrf(client), "sure": "yes"}
+    to = path("topology", word_count().id, "act", "kill")
+    assert client.post(to, data=form, headers=headers).status_code == 403
+    assert served.site.done == []
+    assert client.post(to, data=form, headers={"Origin": HOST, "Sec-Fetch-Site": "same-origin"}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "10.0.0.1:8080", "127.0.0.1.evil.example", ""])
+def test_a_name_of_another_host_is_refused(served: Served, host: str) -> None:
+    assert served.client("operator").get("/ui/", headers={"Host": host}).status_code == 403
+
+
+def test_a_code_leaves_the_address_and_counts_once(served: Served) -> None:
+    code = served.sessions.new_code("operator", "ada")
+    client = Client(served.app)
+    answer = client.get(f"/ui/login?code={code}")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/ui/")
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    # The browser that used it may follow the link again; another may not.
+    assert client.get(f"/ui/login?code={code}").status_code == 303
+    assert Client(served.app).get(f"/ui/login?code={code}").status_code == 403
+
+
+def test_a_reader_makes_links_for_readers_only(served: Served) -> None:
+    client = served.client("reader")
+    answer = client.post("/ui/link", data={"csrf": served.csrf(client), "role": "operator"})
+    code = re.search(r"code=([\w-]+)", answer.text)
+    assert code is not None
+    other = Client(served.app)
+    assert other.get(f"/ui/login?code={code[1]}").status_code == 303
+    assert "(reader)" in other.get("/ui/").text
+
+
+def test_who_logs_out_is_out(served: Served) -> None:
+    client = served.client("operator")
+    cookies = dict(client.cookies)
+    assert client.post("/ui/logout", data={"csrf": served.csrf(client)}).status_code == 303
+    client.cookies.update(cookies)
+    assert client.get("/ui/").status_code == 401
+
+
+class Elements(HTMLParser):
+    """What a browser makes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.scripts: list[str | None] = []
+        self.bad: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name.startswith("on") or name == "style":
+                self.bad.append(f"{tag} {name}={value}")
+            if name in ("href", "src", "action"):
+                self.links.append(value or "")
+        if tag == "script":
+            self.scripts.append(dict(attrs).get("src"))
+        if tag in ("img", "iframe", "object", "style"):
+            self.bad.append(tag)
+
+
+def harmful_pages() -> Iterator[str]:
+    view = harmful()
+    for component, task in ((HARM, "1"), (LONG, "3"), ("javascript:alert(1)", "5")):
+        yield from pages_of(view.id, component, task)
+    yield "/ui/logs?" + urlencode({"search": HARM})
+    yield "/ui/logs?" + urlencode({"search": "harmed"})
+    yield path("topology", word_count().id, "logs") + "?" + urlencode({"log": "word-count/6700/worker.log"})
+    yield path("topology", HARM)
+    yield path("topology", view.id, "component", HARM + "x")
+    yield "/ui/logs?" + urlencode({"log": HARM})
+    yield f"/ui/{HARM}"
+
+
+def test_names_errors_and_logs_stay_text(served: Served) -> None:
+    client = served.client("operator")
+    for page in harmful_pages():
+        answer = client.get(page)
+        assert answer.status_code in (200, 404), page
+        found = Elements(answer.text)
+        assert found.bad == [], page
+        assert [str(script).partition("?")[0] for script in found.scripts] == ["/ui/static/ui.js"], page
+        assert [link for link in found.links if not link.startswith(("/ui", "#"))] == [], page
+        # Characters that change the direction of text are shown as escapes.
+        assert "\u202e" not in answer.text
+
+
+def test_what_an_action_is_told_stays_text(served: Served) -> None:
+    client = served.client("operator")
+    csrf = served.csrf(client)
+    to = path("topology", harmful().id, "act", "kill")
+    for form in ({"csrf": csrf}, {"csrf": csrf, "sure": "yes", "wait": HARM}):
+        answer = client.post(to, data=form)
+        assert Elements(answer.text).bad == []
+        assert len(Elements(answer.text).scripts) == 1
+
+
+def test_every_answer_has_the_headers_that_protect_it(served: Served) -> None:
+    client = served.client("operator")
+    nobody = Client(served.app)
+    answers = [
+        client.get("/ui/"),
+        client.get("/ui/nothing"),
+        client.get(path("topology", "nothing")),
+        client.get("/ui/static/ui.css"),
+        nobody.get("/ui/"),
+        nobody.get("/ui/", headers={"Host": "evil.example"}),
+    ]
+    for answer in answers:
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "cache-control" in answer.headers
+
+
+@pytest.mark.parametrize("log", ["../../etc/passwd", "/etc/passwd", "word-count/../../x/worker.log", "\0", "spark.log"])
+def test_no_path_leads_out_of_the_logs(served: Served, log: str) -> None:
+    answer = served.client("operator").get("/ui/logs?" + urlencode({"log": log}))
+    assert answer.status_code == 404
+    assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize("name", ["../app.py", "..%2fapp.py", "%2e%2e/app.py", "ui.css/../../app.py", "base.html"])
+def test_no_path_leads_out_of_the_files_of_the_pages(served: Served, name: str) -> None:
+    answer = served.client("operator").get(f"/ui/static/{name}")
+    assert answer.status_code == 404
+
+
+def test_a_form_is_bounded(served: Served) -> None:
+    client = served.client("operator")
+    to = path("topology", word_count().id, "act", "kill")
+    assert client.post(to, data={"csrf": served.csrf(client), "x": "x" * 20_000}).status_code == 413
+    many = {f"field{at}": "" for at in range(60)}
+    assert client.post(to, data={"csrf": served.csrf(client), **many}).status_code == 413
