@@ -7,7 +7,7 @@ from typing import Any
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
-from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.runtime.run.settings import SpoutSettings, TrackingSettings
 from storm_on_spark.web.model import TopologyView
 from storm_on_spark.web.pages.question import Question
 from storm_on_spark.web.pictures.times import curve, timeline
@@ -115,9 +115,9 @@ def changes(question: Question) -> dict[str, Any]:
 
 def warnings_of(question: Question, view: TopologyView, pace: Pace) -> list[EarlyWarning]:
     """Returns the early warnings about a topology."""
-    tracking = TrackingSettings.of(effective_conf(view.conf)) if view.conf else None
+    conf = effective_conf(view.conf)
+    tracking, most = TrackingSettings.of(conf), SpoutSettings.of(conf).max_pending
     spouts = sum(len(part.tasks) for part in view.shape.parts.values() if part.is_spout)
-    most = view.conf.get("topology.max.spout.pending")
     is_cluster = bool(view.replicas_wanted)
     return early_warnings(
         Facts(
@@ -125,8 +125,8 @@ def warnings_of(question: Question, view: TopologyView, pace: Pace) -> list[Earl
             pace.before,
             pace.seconds,
             pace.capacity,
-            float(tracking.timeout_secs) if tracking is not None and tracking.timeouts else None,
-            most * spouts if isinstance(most, int) else None,
+            float(tracking.timeout_secs) if tracking.timeouts else None,
+            None if most is None else most * spouts,
             replicas=len(view.replicas) if is_cluster else None,
             replicas_wanted=view.replicas_wanted,
             heartbeats_unknown=view.heartbeats_unknown,
