@@ -10,7 +10,7 @@ import cloudpickle
 
 from storm_on_spark import BaseBasicBolt, Topology
 from storm_on_spark.api.streams.grouping import AllGrouping, FieldsGrouping, GlobalGrouping, Grouping
-from storm_on_spark.testing import BoltTester, make_tuple
+from storm_on_spark.testing import BoltTester, make_tuple, run_spout
 
 _numbers = itertools.count()
 _gathered: dict[int, list[Any]] = {}
@@ -37,7 +37,7 @@ class TopologyBench:
     """Feeds the bolts of a topology in place of its spouts. What a tuple leads to happens before the next one."""
 
     def __init__(self, topology: Topology, conf: Mapping[str, Any] | None = None) -> None:
-        self._topology = topology
+        self._topology, self._conf = topology, conf
         self.testers = {
             (name, index): BoltTester(
                 cloudpickle.loads(cloudpickle.dumps(spec.component)),  # each task has an object of its own
@@ -105,3 +105,15 @@ class TopologyBench:
             self._told[task] += 1
             emission = emitted[self._told[task] - 1]
             self._deliver(task[0], emission.stream, tuple(emission.values))
+
+    def play(self, seconds: float = 0) -> None:
+        """Emits all that the spouts have, a tuple of each in turn, and then moves the time on."""
+        emitted = {
+            name: run_spout(cloudpickle.loads(cloudpickle.dumps(spec.component)), conf=self._conf).values()
+            for name, spec in self._topology.spouts.items()
+        }
+        for turn in itertools.zip_longest(*emitted.values()):
+            for name, row in zip(emitted, turn, strict=True):
+                if row is not None:
+                    self.feed(name, row)
+        self.advance(seconds)

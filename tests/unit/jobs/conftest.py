@@ -5,4 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
+JOBS = Path(__file__).parents[3] / "jobs"
+
+sys.path[:0] = [str(JOBS), str(JOBS / "storm_starter")]
