@@ -126,9 +126,10 @@ class InProcessTopology:
             if coordinator.active and not go_on():
                 coordinator.set_active(False)
             end = coordinator.poll(offset)
+            # Also if there is something new: where micro-batches take longer than the period of a timer, one is due.
+            if coordinator.completed.is_set():
+                return "COMPLETED"
             if end == offset:
-                if coordinator.completed.is_set():
-                    return "COMPLETED"
                 if not coordinator.active and coordinator.drained():
                     return "KILLED"
                 continue
