@@ -6,6 +6,16 @@ without I/O; what a window holds is in `content/`, over a `KeyValueState`. Nothi
 
 from __future__ import annotations
 
+from storm_on_spark.windowing.aggregates.functions import (
+    Aggregate,
+    CountOf,
+    DistinctOf,
+    MaxOf,
+    MeanOf,
+    MinOf,
+    SumOf,
+)
+from storm_on_spark.windowing.aggregates.window import AggregateWindow
 from storm_on_spark.windowing.bolts import (
     BaseStatefulWindowedBolt,
     BaseWindowedBolt,
@@ -16,12 +26,20 @@ from storm_on_spark.windowing.definition import Count, Duration, TimestampExtrac
 from storm_on_spark.windowing.window import TupleWindow
 
 __all__ = [
+    "Aggregate",
+    "AggregateWindow",
     "BaseStatefulWindowedBolt",
     "BaseWindowedBolt",
     "Count",
+    "CountOf",
+    "DistinctOf",
     "Duration",
     "IStatefulWindowedBolt",
     "IWindowedBolt",
+    "MaxOf",
+    "MeanOf",
+    "MinOf",
+    "SumOf",
     "TimestampExtractor",
     "TupleWindow",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from storm_on_spark.api.component import BaseComponent, ExecutedByBolt
@@ -11,6 +11,8 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.api.text.wording import kind_of
+from storm_on_spark.windowing.aggregates.executor import AggregateExecutor
+from storm_on_spark.windowing.aggregates.functions import Aggregate
 from storm_on_spark.windowing.definition import Count, Duration, Extent, TimestampExtractor
 from storm_on_spark.windowing.executor import WindowedBoltExecutor
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from storm_on_spark.api.component import BaseRichBolt
     from storm_on_spark.api.task.collector import OutputCollector
     from storm_on_spark.api.task.context import TopologyContext
-    from storm_on_spark.windowing.window import TupleWindow
 
 W = TypeVar("W", bound="Windowed")
 
@@ -40,6 +41,8 @@ class Windowed(ExecutedByBolt, BaseComponent):
     _window: Mapping[str, Any] = {}
     _timestamp: TimestampExtractor | str | None = None
     _idle_ms: int | None = None
+    _aggregates: Mapping[str, Aggregate] = {}
+    _by: tuple[str, ...] = ()
 
     def with_window(self: W, length: Extent, slide: Extent | None = None) -> W:
         """Sets length and slide of the window, each a `Count` or a `Duration`.
@@ -118,6 +121,29 @@ class Windowed(ExecutedByBolt, BaseComponent):
             raise InvalidTopologyError(f"the stream for late tuples must be a text, not {kind_of(stream)}")
         return self._with(Config.TOPOLOGY_BOLTS_LATE_TUPLE_STREAM, stream)
 
+    def with_aggregate(
+        self: W, by: str | Iterable[str] = (), aggregates: Mapping[str, Aggregate] | None = None, **more: Aggregate
+    ) -> W:
+        """Lets windows keep partial results, one for each key and slide, and no tuples.
+
+        The bolt's `execute` gets an `AggregateWindow`. A tuple is acked as soon as it is in the window, so what the
+        bolt emits is anchored to nothing, and the window may be longer than the message timeout.
+
+        Args:
+            by: the field or fields of the key; none for one result.
+            aggregates: the aggregations, by name.
+            more: the same, as keyword arguments.
+        """
+        chosen = {**(aggregates or {}), **more}
+        for name, given in chosen.items():
+            if not isinstance(given, Aggregate):
+                raise InvalidTopologyError(f"the aggregation {name!r} must be an Aggregate, not {kind_of(given)}")
+        if not chosen:
+            raise InvalidTopologyError("with_aggregate needs an aggregation, as in with_aggregate(number=CountOf())")
+        self._aggregates = chosen
+        self._by = (by,) if isinstance(by, str) else tuple(by)
+        return self
+
     def _with_duration(self: W, key: str, duration: Duration, what: str) -> W:
         if not isinstance(duration, Duration):
             raise InvalidTopologyError(f"the {what} must be a Duration, not {kind_of(duration)}")
@@ -161,9 +187,13 @@ class BaseWindowedBolt(Windowed):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Called in every task before the first window; see `BaseRichBolt.prepare`."""
 
+    # Aliases, since Storm's classes are nested ones.
+    Count = Count
+    Duration = Duration
+
     @abstractmethod
-    def execute(self, window: TupleWindow) -> None:
-        """Evaluates a window, which holds at least one tuple.
+    def execute(self, window: Any) -> None:
+        """Evaluates a window, a `TupleWindow` that holds at least one tuple, or an `AggregateWindow`.
 
         If it raises, its work is undone and the error reported. The window's tuples fail at its next turn, and leave
         it: so their spout emits them again.
@@ -171,6 +201,8 @@ class BaseWindowedBolt(Windowed):
 
     def executor(self) -> BaseRichBolt:
         """Returns the bolt that keeps the windows and calls this one."""
+        if self._aggregates:
+            return AggregateExecutor(self, self._timestamp, self._idle_ms, self._aggregates, self._by)
         return WindowedBoltExecutor(self, self._timestamp, self._idle_ms)
 
 
@@ -198,6 +230,14 @@ class BaseStatefulWindowedBolt(BaseWindowedBolt):
     @abstractmethod
     def init_state(self, state: KeyValueState) -> None:
         """Called with the task's state as of the last committed micro-batch, before the first window."""
+
+    def executor(self) -> BaseRichBolt:
+        """Returns the bolt that keeps the windows and calls this one."""
+        if self._aggregates:
+            raise InvalidTopologyError(
+                "a windowed bolt with aggregations has no state of its own; keep it in attributes of a BaseWindowedBolt"
+            )
+        return super().executor()
 
     def with_message_id_field(self: W, field: str) -> W:
         """Has no effect: Storm finds with it what it evaluated before a crash, and here nothing is evaluated twice."""

@@ -7,8 +7,9 @@ is an entry of it, and is looked up for each tuple.
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from storm_on_spark.api.adapted import Adapted
 from storm_on_spark.api.errors import CheckpointError, TupleError
@@ -33,7 +34,8 @@ LATE_TUPLE_FIELD = "late_tuple"
 LATE_TUPLES = "late-tuples"
 """The counter of late tuples."""
 
-_MANAGER = (OWN, "manager")
+MANAGER = (OWN, "manager")
+"""The key of the manager of windows in the state."""
 
 
 class WindowedBolt(Protocol):
@@ -72,8 +74,26 @@ class StatefulWindowedBolt(Protocol):
         """See `BaseStatefulWindowedBolt`."""
 
 
-class WindowedBoltExecutor(BaseStatefulBolt):
-    """Executes a windowed bolt.
+class WindowManaging(Protocol):
+    """The manager of the windows of a task, as an executor knows it."""
+
+    definition: WindowDefinition
+
+    def on_time(self, now: int) -> Iterator[Any]:
+        """It is that late."""
+
+    def on_watermark(self, now: int) -> Iterator[Any]:
+        """It is time for a new watermark."""
+
+    def settle(self) -> None:
+        """Prepares for being written."""
+
+
+M = TypeVar("M", bound=WindowManaging)
+
+
+class WindowExecutor(BaseStatefulBolt, Generic[M]):
+    """Executes a windowed bolt, whatever its windows hold.
 
     Args:
         bolt: the user's.
@@ -82,23 +102,46 @@ class WindowedBoltExecutor(BaseStatefulBolt):
     """
 
     stateless = False
+    #: Whether tuples stay pending as long as they are in the window.
+    holds: ClassVar[bool] = True
 
     def __init__(self, bolt: WindowedBolt, timestamp: TimestampExtractor | str | None, idle_ms: int | None) -> None:
         self.bolt = bolt
         self._timestamp, self._idle_ms = timestamp, idle_ms
         #: For the runtime: whose attributes are saved.
-        self.state_holder: object = getattr(bolt, "state_holder", bolt)
-        #: For people; see `component_title`.
-        self.title: str = getattr(bolt, "title", "")
+        self.state_holder = bolt
         self.adapted = Adapted(type(bolt))
 
-    def _definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
+    @abstractmethod
+    def _new_manager(self, definition: WindowDefinition, now: int) -> M:
+        """Returns the manager of a task that begins."""
+
+    @abstractmethod
+    def _attach(self, manager: M, now: int) -> None:
+        """Connects a manager that is new, or comes from the state, to state and definition."""
+
+    @abstractmethod
+    def _add(self, manager: M, tup: Tuple, now: int) -> Iterable[Any]:
+        """Adds a tuple that brings no time; returns the windows that are due."""
+
+    @abstractmethod
+    def _add_event(self, manager: M, tup: Tuple, stamp: int, now: int) -> bool:
+        """Adds a tuple that brings its time; returns whether it came in time."""
+
+    @abstractmethod
+    def _evaluate(self, manager: M, due: Iterable[Any]) -> None:
+        """Evaluates windows."""
+
+    def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
+        """Returns what the configuration says of the window; refuses what Storm's rules forbid."""
         event_time = self._timestamp is not None
-        return WindowDefinition.of(WindowSettings.of(conf), event_time=event_time, idle_ms=self._idle_ms)
+        return WindowDefinition.of(
+            WindowSettings.of(conf), event_time=event_time, idle_ms=self._idle_ms, holds=self.holds
+        )
 
     def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
-        """Declares what windows need to know of the time; refuses windows that Storm's rules forbid."""
-        return self._definition(conf).timers
+        """Declares what windows need to know of the time."""
+        return self.definition(conf).timers
 
     def get_component_configuration(self) -> Mapping[str, Any] | None:
         """Returns the bolt's."""
@@ -114,14 +157,14 @@ class WindowedBoltExecutor(BaseStatefulBolt):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Prepares the bolt."""
         self._context, self._collector = context, collector
-        self._window_definition = self._definition(conf)
+        self._window_definition = self.definition(conf)
         self._stamp_of = _extractor(self._timestamp)
         self._streams = list(context.this_sources())
         self._late: Counter | None = context.register_counter(LATE_TUPLES) if self._stamp_of is not None else None
         self._windowed = WindowedOutputCollector(collector)
         #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
         self._poison: set[int] = set()
-        self._attached: WindowManager | None = None
+        self._attached: M | None = None
         self._changed = False
         self.state_services: tuple[object, ...] = (self._windowed,)
         self.bolt.prepare(conf, context, self._windowed)
@@ -129,29 +172,29 @@ class WindowedBoltExecutor(BaseStatefulBolt):
     def init_state(self, state: KeyValueState) -> None:
         """Takes the state; part of it is the bolt's."""
         self._state = state
-        found: WindowManager | None = state.get(_MANAGER)
+        found: M | None = state.get(MANAGER)
         if found is not None and found.definition.event_time != self._window_definition.event_time:
             raise CheckpointError(
                 f'the windows of "{self._context.this_component_id}" were by {_time(found.definition)} and are now by '
                 f"{_time(self._window_definition)}, which the tuples in the checkpoint don't have; define the window "
                 "as before, or start afresh with --reset-checkpoint"
             )
-        if isinstance(self.bolt, StatefulWindowedBolt):
-            view = UsersState(state)
-            self.state_services = (self._windowed, view)
-            self.bolt.init_state(view)
 
     def execute(self, tup: Tuple) -> None:
         """Adds a tuple to the windows, or lets time go on; evaluates the windows that are due."""
         manager = self._manager()
         self._changed = True
-        now = self._context.time_ms if self._window_definition.timers else 0
+        now = self._now
         if tup.is_timer:
             self._evaluate(manager, manager.on_watermark(now) if self._stamp_of is not None else manager.on_time(now))
         elif self._stamp_of is None:
-            self._evaluate(manager, manager.add(tup, now))
-        elif not manager.add_event(tup, tup.source_global_stream_id, self._stamp(tup), now):
+            self._evaluate(manager, self._add(manager, tup, now))
+        elif not self._add_event(manager, tup, self._stamp(tup), now):
             self._tell_late(tup)
+
+    @property
+    def _now(self) -> int:
+        return self._context.time_ms if self._window_definition.timers else 0
 
     def _stamp(self, tup: Tuple) -> int:
         assert self._stamp_of is not None, "tuples bring no time"
@@ -170,6 +213,63 @@ class WindowedBoltExecutor(BaseStatefulBolt):
             log.info("a late tuple is not processed: %r", tup)
         self._collector.ack(tup)
 
+    def _call(self, number: int, window: Any) -> None:
+        """Lets the bolt evaluate a window."""
+        try:
+            self.bolt.execute(window)
+        except Exception:
+            self._poison.add(number)
+            raise
+
+    def _manager(self) -> M:
+        manager: M | None = self._state.get(MANAGER)
+        if manager is None:
+            manager = self._new_manager(self._window_definition, self._now)
+            self._state.put(MANAGER, manager)
+        if manager is not self._attached:
+            # New, or what the runtime has read or set back.
+            self._attach(manager, self._now)
+            self._attached = manager
+        return manager
+
+    def finish_micro_batch(self) -> None:
+        """Writes what is new in the windows."""
+        if self._changed:
+            self._changed = False
+            manager = self._manager()
+            manager.settle()
+            self._state.put(MANAGER, manager)
+
+    def cleanup(self) -> None:
+        """Ends the bolt."""
+        self.bolt.cleanup()
+
+
+class WindowedBoltExecutor(WindowExecutor[WindowManager]):
+    """Executes a windowed bolt whose windows hold tuples."""
+
+    def init_state(self, state: KeyValueState) -> None:
+        """Takes the state; part of it is the bolt's."""
+        super().init_state(state)
+        if isinstance(self.bolt, StatefulWindowedBolt):
+            view = UsersState(state)
+            self.state_services = (self._windowed, view)
+            self.bolt.init_state(view)
+
+    def _new_manager(self, definition: WindowDefinition, now: int) -> WindowManager:
+        return WindowManager(definition, self._streams, now)
+
+    def _attach(self, manager: WindowManager, now: int) -> None:
+        manager.queue.attach(self._state)
+        if manager.definition != self._window_definition:
+            manager.define(self._window_definition, now)
+
+    def _add(self, manager: WindowManager, tup: Tuple, now: int) -> Iterable[Activation]:
+        return manager.add(tup, now)
+
+    def _add_event(self, manager: WindowManager, tup: Tuple, stamp: int, now: int) -> bool:
+        return manager.add_event(tup, tup.source_global_stream_id, stamp, now)
+
     def _evaluate(self, manager: WindowManager, due: Iterable[Activation]) -> None:
         for activation in due:
             window = TupleWindow(manager.queue, activation)
@@ -180,36 +280,11 @@ class WindowedBoltExecutor(BaseStatefulBolt):
             elif activation.window:
                 self._windowed.window = window
                 try:
-                    self.bolt.execute(window)
-                except Exception:
-                    self._poison.add(activation.number)
-                    raise
+                    self._call(activation.number, window)
                 finally:
                     self._windowed.window = None
             for tup in window.expired:
                 self._collector.ack(tup)
-
-    def _manager(self) -> WindowManager:
-        manager: WindowManager | None = self._state.get(_MANAGER)
-        if manager is None:
-            definition = self._window_definition
-            manager = WindowManager(definition, self._streams, self._context.time_ms if definition.timers else 0)
-            self._state.put(_MANAGER, manager)
-        if manager is not self._attached:
-            # New, or what the runtime has read or set back.
-            manager.queue.attach(self._state)
-            if manager.definition != self._window_definition:
-                manager.define(self._window_definition, self._context.time_ms if self._window_definition.timers else 0)
-            self._attached = manager
-        return manager
-
-    def finish_micro_batch(self) -> None:
-        """Writes what is new in the windows."""
-        if self._changed:
-            self._changed = False
-            manager = self._manager()
-            manager.queue.settle()
-            self._state.put(_MANAGER, manager)
 
     def pre_prepare(self, txid: int) -> None:
         """Tells a bolt with state."""
@@ -225,10 +300,6 @@ class WindowedBoltExecutor(BaseStatefulBolt):
         """Tells a bolt with state."""
         if isinstance(self.bolt, StatefulWindowedBolt):
             self.bolt.pre_rollback()
-
-    def cleanup(self) -> None:
-        """Ends the bolt."""
-        self.bolt.cleanup()
 
 
 def _time(definition: WindowDefinition) -> str:
@@ -320,7 +391,7 @@ class UsersState(KeyValueState):
         return key in self._state
 
     def __len__(self) -> int:
-        manager: WindowManager | None = self._state.get(_MANAGER)
+        manager: WindowManager | None = self._state.get(MANAGER)
         return len(self._state) - (0 if manager is None else 1 + manager.queue.own_keys)
 
 

@@ -108,6 +108,10 @@ class WindowManager:
         if watermark is not None and isinstance(self._trigger, (WatermarkTimeTrigger, WatermarkCountTrigger)):
             yield from self._evaluated(self._trigger.on_watermark(self.queue, watermark))
 
+    def settle(self) -> None:
+        """Prepares for being written, at the end of a micro-batch."""
+        self.queue.settle()
+
     def drop(self, window: list[Part]) -> None:
         """Removes the tuples of the window that is evaluated, once that is done."""
         self._dropped = window

@@ -1,0 +1,1 @@
+"""Windows that keep partial results of aggregations, and no tuples."""

@@ -1,0 +1,81 @@
+"""The bolt that keeps the aggregations of a windowed bolt and calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.windowing.aggregates.functions import Aggregate
+from storm_on_spark.windowing.aggregates.manager import AggregateManager, Due, check_panes
+from storm_on_spark.windowing.aggregates.window import AggregateWindow
+from storm_on_spark.windowing.definition import TimestampExtractor, WindowDefinition
+from storm_on_spark.windowing.executor import WindowedBolt, WindowExecutor
+
+
+class AggregateExecutor(WindowExecutor[AggregateManager]):
+    """Executes a windowed bolt whose windows hold partial results. A tuple is acked as soon as it is in them.
+
+    Args:
+        bolt: the user's.
+        timestamp: as for `WindowExecutor`.
+        idle_ms: as for `WindowExecutor`.
+        aggregates: the aggregations, by name.
+        by: the fields of the key; none for one result.
+    """
+
+    holds = False
+
+    def __init__(
+        self,
+        bolt: WindowedBolt,
+        timestamp: TimestampExtractor | str | None,
+        idle_ms: int | None,
+        aggregates: Mapping[str, Aggregate],
+        by: tuple[str, ...],
+    ) -> None:
+        super().__init__(bolt, timestamp, idle_ms)
+        self._aggregates, self._by = dict(aggregates), by
+
+    def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
+        """Returns what the configuration says of the window; refuses what can't be made of panes."""
+        found = super().definition(conf)
+        check_panes(found)
+        return found
+
+    def _new_manager(self, definition: WindowDefinition, now: int) -> AggregateManager:
+        return AggregateManager(definition, self._aggregates, self._streams, now)
+
+    def _attach(self, manager: AggregateManager, now: int) -> None:
+        before = manager.definition.length, manager.definition.slide, manager.panes.names
+        if before != (self._window_definition.length, self._window_definition.slide, list(self._aggregates)):
+            raise CheckpointError(
+                f'the checkpoint of "{self._context.this_component_id}" has the partial results {manager.panes.names} '
+                f"of a window of {manager.definition}, not {list(self._aggregates)} of one of "
+                f"{self._window_definition}; they can't be converted, as their tuples are gone: define the window as "
+                "before, or start afresh with --reset-checkpoint"
+            )
+        manager.attach(self._state, self._aggregates)
+
+    def _key(self, tup: Tuple) -> Any:
+        by = self._by
+        if len(by) == 1:
+            return tup[by[0]]
+        return tuple(tup[name] for name in by) if by else None
+
+    def _add(self, manager: AggregateManager, tup: Tuple, now: int) -> Iterable[Due]:
+        due = manager.add(self._key(tup), tup, now)
+        self._collector.ack(tup)
+        return due
+
+    def _add_event(self, manager: AggregateManager, tup: Tuple, stamp: int, now: int) -> bool:
+        if not manager.add_event(self._key(tup), tup, tup.source_global_stream_id, stamp, now):
+            return False
+        self._collector.ack(tup)
+        return True
+
+    def _evaluate(self, manager: AggregateManager, due: Iterable[Due]) -> None:
+        for changed, start, end, number in due:
+            if number not in self._poison:
+                self._call(number, AggregateWindow(manager.panes, changed, start, end))

@@ -1,0 +1,140 @@
+"""The windows of one task that keeps aggregations: as `WindowManager`, over panes instead of tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import gcd
+from typing import Any, NamedTuple
+
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.api.streams.stream import GlobalStreamId
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.windowing.aggregates.functions import Aggregate
+from storm_on_spark.windowing.aggregates.panes import Panes, Partials
+from storm_on_spark.windowing.definition import Count, WindowDefinition
+from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
+
+
+class Due(NamedTuple):
+    """A window that is to be evaluated."""
+
+    changed: dict[Any, Partials | None]
+    start: int | None
+    end: int | None
+    number: int
+    """Of this window, among those of the task."""
+
+
+def check_panes(definition: WindowDefinition) -> None:
+    """Checks that a window can be made of panes.
+
+    Raises:
+        InvalidTopologyError: length and slide are in different units.
+    """
+    if type(definition.length) is not type(definition.slide) or (
+        definition.event_time and isinstance(definition.length, Count)
+    ):
+        raise InvalidTopologyError(
+            f"a window of {definition} can't keep partial results, for which length and slide must both be durations, "
+            "or both numbers of tuples that bring no time; leave out with_aggregate, and go over the tuples"
+        )
+
+
+class AggregateManager:
+    """The windows of one task. It can be pickled; call `attach` afterwards.
+
+    Args:
+        definition: of the window, of a kind that `check_panes` accepts.
+        aggregates: the aggregations, by name.
+        streams: the input streams.
+        now: the topology's time, in ms.
+    """
+
+    def __init__(
+        self,
+        definition: WindowDefinition,
+        aggregates: Mapping[str, Aggregate],
+        streams: Iterable[GlobalStreamId],
+        now: int,
+    ) -> None:
+        self.definition = definition
+        self.panes = Panes(aggregates)
+        self.watermark = WatermarkGenerator(streams, definition.lag_ms, definition.idle_ms, now)
+        self.windows = 0
+        self._length, self._slide = definition.length.value, definition.slide.value
+        self._width = gcd(self._length, self._slide)
+        #: Where the next window ends: a time, or a number of tuples; None before the first by the tuples' own time.
+        self._next: int | None = None if definition.event_time else self._after(now)
+        self._came = 0
+
+    def attach(self, state: KeyValueState, aggregates: Mapping[str, Aggregate]) -> None:
+        """Says where partial results are."""
+        self.panes.attach(state, aggregates)
+
+    def _after(self, now: int) -> int:
+        """Returns the first end of a window after `now`."""
+        return (now // self._slide + 1) * self._slide
+
+    def _pane(self, at: int) -> int:
+        """Returns the pane of a time, or of the so manieth tuple: panes exclude their beginning."""
+        return (at - 1) // self._width
+
+    def add(self, key: Any, tup: Tuple, now: int) -> Iterator[Due]:
+        """A tuple that brings no time has come."""
+        assert self._next is not None, "windows begin at once where tuples bring no time"
+        self._came += 1
+        if isinstance(self.definition.slide, Count):
+            self.panes.add(key, self._pane(self._came), tup)
+            if self._came == self._next:
+                yield from self._evaluated(self._came)
+            return
+        self.panes.add(key, self._pane(max(now, self._next - self._slide + 1)), tup)
+
+    def add_event(self, key: Any, tup: Tuple, stream: GlobalStreamId, stamp: int, now: int) -> bool:
+        """A tuple that brings its time has come; returns whether it came in time."""
+        if not self.watermark.track(stream, stamp, now):
+            return False
+        self.panes.add(key, self._pane(stamp), tup)
+        return True
+
+    def on_time(self, now: int) -> Iterator[Due]:
+        """It is that late, by the topology's time."""
+        if isinstance(self.definition.slide, Count):
+            return
+        while self._next is not None and self._next <= now:
+            if not len(self.panes):
+                self._next = self._after(now)
+                return
+            yield from self._evaluated(self._next)
+
+    def on_watermark(self, now: int) -> Iterator[Due]:
+        """It is time for a new watermark."""
+        watermark = self.watermark.advance(now)
+        if watermark is None:
+            return
+        while True:
+            start = -(1 << 62) if self._next is None else self._pane(self._next - self._length + 1)
+            earliest = self.panes.earliest(start, self._pane(watermark) + 1)
+            if earliest is None:
+                return
+            # Gaps are skipped: the next window ends at the next multiple of the slide that has something.
+            end = -(-(earliest + 1) * self._width // self._slide) * self._slide
+            end = end if self._next is None else max(end, self._next)
+            if end > watermark:
+                return
+            yield from self._evaluated(end)
+
+    def _evaluated(self, end: int) -> Iterator[Due]:
+        first, last = self._pane(end - self._length + 1), self._pane(end) + 1
+        holds = self.panes.holds(first, last)
+        changed = self.panes.advance(first, last)
+        self._next = end + self._slide
+        if holds:
+            self.windows += 1
+            timed = not isinstance(self.definition.length, Count)
+            yield Due(changed, end - self._length if timed else None, end if timed else None, self.windows)
+
+    def settle(self) -> None:
+        """Prepares for being written, at the end of a micro-batch."""
+        self.panes.settle()

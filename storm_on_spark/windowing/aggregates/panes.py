@@ -1,0 +1,204 @@
+"""Partial results by key and pane, in the bolt's key-value state.
+
+A pane is the greatest span of which both length and slide of a window are multiples. A key has one record: its total in
+the last window, and the partial results of its panes. Which keys have something in a pane is written beside, in lists
+that only grow. So a window costs what has come or left since the one before, however many keys there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.windowing.aggregates.functions import Aggregate
+from storm_on_spark.windowing.content.queue import OWN
+
+_LIST = 256
+"""Keys of a pane that are written together."""
+
+Partials = list[Any]
+"""Of each aggregation."""
+
+
+class Record(NamedTuple):
+    """What is kept of a key."""
+
+    totals: Partials
+    """Of the last window; None where it has to be worked out from the panes."""
+    panes: list[tuple[int, Partials]]
+    """The panes that have something, in order."""
+
+
+class Panes:
+    """The partial results of one task.
+
+    Args:
+        aggregates: the aggregations, by name.
+    """
+
+    def __init__(self, aggregates: Mapping[str, Aggregate]) -> None:
+        self._aggregates = list(aggregates.values())
+        self._names = list(aggregates)
+        #: Of each pane that has something: how many lists of keys are written, and the keys that are not.
+        self._lists: dict[int, int] = {}
+        self._open: dict[int, list[Any]] = {}
+        #: Keys of panes that were evaluated, which have got more since.
+        self._late: list[Any] = []
+        #: The pane after the last window, and the one at its beginning.
+        self._end = self._start = -(1 << 62)
+        #: How many keys there are.
+        self.keys = 0
+
+    def attach(self, state: KeyValueState, aggregates: Mapping[str, Aggregate]) -> None:
+        """Says where records are, and what of the user's code is not part of the state."""
+        self._state = state
+        self._aggregates = list(aggregates.values())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_aggregates")}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the aggregations."""
+        return self._names
+
+    def add(self, key: Any, pane: int, tup: Tuple) -> None:
+        """Adds a tuple."""
+        record: Record | None = self._state.get(key)
+        if record is None:
+            self.keys += 1
+            record = Record([None] * len(self._aggregates), [])
+        panes = record.panes
+        at = len(panes)
+        while at and panes[at - 1][0] >= pane:
+            at -= 1
+        if at < len(panes) and panes[at][0] == pane:
+            partials = panes[at][1]
+            for place, aggregate in enumerate(self._aggregates):
+                partials[place] = aggregate.add(partials[place], tup)
+        else:
+            panes.insert(at, (pane, [aggregate.add(None, tup) for aggregate in self._aggregates]))
+            self._note(pane, key)
+        if pane < self._end:
+            record.totals[:] = [None] * len(self._aggregates)
+            self._late.append(key)
+        self._state.put(key, record)
+
+    def _note(self, pane: int, key: Any) -> None:
+        keys = self._open.get(pane)
+        if keys is None:
+            keys = self._open[pane] = []
+            self._lists.setdefault(pane, 0)
+        keys.append(key)
+        if len(keys) >= _LIST:
+            self._close_list(pane)
+
+    def _close_list(self, pane: int) -> None:
+        number = self._lists[pane]
+        self._state.put((OWN, "keys", pane, number), self._open.pop(pane))
+        self._lists[pane] = number + 1
+
+    def settle(self) -> None:
+        """Prepares for being written, at the end of a micro-batch."""
+        for pane, keys in list(self._open.items()):
+            if len(keys) >= _LIST // 8:
+                self._close_list(pane)
+
+    def _keys_of(self, pane: int) -> Iterator[Any]:
+        for number in range(self._lists[pane]):
+            yield from self._state.get((OWN, "keys", pane, number))
+        yield from self._open.get(pane, ())
+
+    def earliest(self, start: int, end: int) -> int | None:
+        """Returns the first pane with something from `start` on and before `end`, or None."""
+        return min((pane for pane in self._lists if start <= pane < end), default=None)
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    # --- windows ---------------------------------------------------------------------------------------------------
+
+    def holds(self, start: int, end: int) -> bool:
+        """Returns whether there is something in the panes from `start` on and before `end`."""
+        return self.earliest(start, end) is not None
+
+    def advance(self, start: int, end: int) -> dict[Any, Partials | None]:
+        """Makes the window that of the panes from `start` on and before `end`.
+
+        Returns:
+            The totals of each key that has got something, or lost something; None for one that has nothing any more.
+        """
+        gone = sorted(pane for pane in self._lists if pane < start)
+        fresh = sorted(pane for pane in self._lists if start <= pane < end and pane >= self._end)
+        changed = dict.fromkeys(self._late)
+        for pane in (*gone, *fresh):
+            changed.update(dict.fromkeys(self._keys_of(pane)))
+        for key in changed:
+            changed[key] = self._moved(key, start, end)
+        for pane in gone:
+            for number in range(self._lists.pop(pane)):
+                self._state.delete((OWN, "keys", pane, number))
+            self._open.pop(pane, None)
+        self._late = []
+        self._start, self._end = start, end
+        return changed
+
+    def _moved(self, key: Any, start: int, end: int) -> Partials | None:
+        record: Record | None = self._state.get(key)
+        if record is None:
+            return None
+        gone = [partials for pane, partials in record.panes if pane < start]
+        added = [partials for pane, partials in record.panes if self._end <= pane < end and pane >= start]
+        left = [entry for entry in record.panes if entry[0] >= start]
+        if not left:
+            self._state.delete(key)
+            self.keys -= 1
+            return None
+        held = [partials for pane, partials in left if pane < end]
+        was_in = [partials for partials, (pane, _) in zip(gone, record.panes, strict=False) if pane < self._end]
+        totals = [
+            self._total(place, record.totals[place], was_in, added, held) for place in range(len(self._aggregates))
+        ]
+        self._state.put(key, Record(totals if held else [None] * len(totals), left))
+        return totals if held else None
+
+    def _total(self, place: int, total: Any, gone: list[Partials], added: list[Partials], held: list[Partials]) -> Any:
+        aggregate = self._aggregates[place]
+        if total is not None and len(gone) + len(added) < len(held):
+            for partials in added:
+                total = aggregate.merge(total, partials[place])
+            for partials in gone:
+                total = None if total is None else aggregate.inverse(total, partials[place])
+            if total is not None:
+                return total
+        found = None
+        for partials in held:
+            found = partials[place] if found is None else aggregate.merge(found, partials[place])
+        return found
+
+    def results(self, totals: Sequence[Any]) -> dict[str, Any]:
+        """Returns results by name."""
+        return {
+            name: aggregate.result(total)
+            for name, aggregate, total in zip(self._names, self._aggregates, totals, strict=True)
+        }
+
+    def of(self, key: Any) -> dict[str, Any] | None:
+        """Returns the results of a key in the last window; None if it has nothing there."""
+        record = self._state.get(key)
+        if record is None:
+            return None
+        held = [partials for pane, partials in record.panes if self._start <= pane < self._end]
+        if not held:
+            return None
+        return self.results([self._total(place, total, [], [], held) for place, total in enumerate(record.totals)])
+
+    def all(self) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yields the keys of the last window with their results."""
+        for key, value in self._state.items():
+            if isinstance(value, Record):
+                found = self.of(key)
+                if found is not None:
+                    yield key, found
