@@ -45,7 +45,9 @@ class ForeachBatchBolt(TableBolt):
     def __init__(self, columns: Mapping[str, str], function: Callable[..., object]) -> None:
         super().__init__(columns)
         if not callable(function):
-            raise ConfigError(f"a function of a DataFrame and a number (given {function!r:.100})", key="function")
+            raise ConfigError(
+                f"expected a function of a DataFrame and a number (given {function!r:.100})", key="function"
+            )
         self._function = function
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:

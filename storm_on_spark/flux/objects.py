@@ -114,7 +114,7 @@ class Objects:
             )
         if name in self._making:
             circle = [*self._making[self._making.index(name) :], name]
-            raise where.error(f"components need each other in a circle: {' -> '.join(circle)}")
+            raise where.error(f"components need each other in a cycle: {' -> '.join(circle)}")
         self._making.append(name)
         try:
             self._made[name] = self.make(self._components[name])

@@ -65,7 +65,7 @@ class ModuleManifest:
             return stable_hash(key) >> 32
         except Exception as error:  # also what a value's own code raises
             raise ExpressionError(
-                self.partition_key.text, 0, f"Expected a value that partitions can be made by, but {error}"
+                self.partition_key.text, 0, f"Expected a value to partition by, but {error}"
             ) from error
 
 

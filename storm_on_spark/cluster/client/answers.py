@@ -80,7 +80,7 @@ def json_of(response: httpx.Response) -> Json:
     try:
         return msgspec.json.decode(response.content, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ClusterError(f"{response.request.url}: the answer is no JSON object: {error}") from error
+        raise ClusterError(f"{response.request.url}: the answer is not a JSON object: {error}") from error
 
 
 def log_part_of(response: httpx.Response, link: str) -> LogPart:

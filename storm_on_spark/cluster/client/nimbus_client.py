@@ -376,7 +376,7 @@ class NimbusClient(Closing):
                 if state.step == "submitted":
                     return state
             if deadline is not None and self._clock() > deadline:
-                raise UnavailableError(f"submission {key} isn't in yet; it continues without this client")
+                raise UnavailableError(f"submission {key} is not complete yet; it continues without this client")
             self._sleep(pause)
         raise AssertionError("the pauses have no end")
 

@@ -200,7 +200,7 @@ def make_distributor(conf: Mapping[str, Any], peers: Peers | None = None) -> Cod
         Traceback (most recent call last):
         ...
         storm_on_spark.cluster.errors.CodeError: storm.codedistributor.class: there is no code distributor 'ftp', only \
-local, hdfs, delta and classes of your own as package.module:Class
+local, hdfs, delta and your own classes as package.module:Class
     """
     key = Config.STORM_CODEDISTRIBUTOR_CLASS
     named = CodeSettings.of(conf).distributor
@@ -216,7 +216,7 @@ local, hdfs, delta and classes of your own as package.module:Class
     except (ImportError, AttributeError) as error:
         raise CodeError(f"{key}: {name!r} can't be imported: {error}") from error
     if not (isinstance(found, type) and issubclass(found, CodeDistributor)):
-        raise CodeError(f"{key}: {name!r} is no subclass of CodeDistributor")
+        raise CodeError(f"{key}: {name!r} is not a subclass of CodeDistributor")
     distributor = found(Peers() if peers is None else peers)
     distributor.prepare(conf)
     return distributor

@@ -224,7 +224,7 @@ class Nimbus:
         if no_thrift is None:
             frames = frame_service(control, conf, users)
         else:
-            logger.info("Nimbus %s answers no Thrift: %s", self.address, no_thrift)
+            logger.info("Nimbus %s does not offer Thrift: %s", self.address, no_thrift)
         stack.enter_context(HttpServer(make_app(control, authentication), listener, tls=tls.server, frames=frames))
         self._sync.start()
         actor = threading.Thread(target=self._act, name="nimbus", daemon=True)
@@ -356,4 +356,4 @@ def _locked(folder: Path) -> int:
     try:
         return locked(folder / "lock")
     except OSError as error:
-        raise SetupError(f"another Nimbus uses {folder}; each needs a {Config.STORM_LOCAL_DIR} of its own") from error
+        raise SetupError(f"another Nimbus uses {folder}; each needs its own {Config.STORM_LOCAL_DIR}") from error

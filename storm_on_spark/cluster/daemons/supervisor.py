@@ -272,7 +272,7 @@ class Supervisor:
         if base is None or code is None:
             raise CodeError(f"there is no {'code' if base else 'topology'} of that id in ZooKeeper: {topology_id}")
         if (base.topology_id, code.manifest.topology_id) != (topology_id, topology_id):
-            raise CodeError(f"what ZooKeeper has of {topology_id} is another topology's")
+            raise CodeError(f"ZooKeeper's record of {topology_id} is another topology's")
         return base, code.manifest
 
     def run(self, work: Callable[[], Any]) -> Future[Any]:

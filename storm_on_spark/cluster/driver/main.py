@@ -228,7 +228,7 @@ class Driver:
         found = found_in(self._spec.checkpoint, self._store)
         if problem is not None:
             if found.committed:
-                log.warning("%s; going on from what is in the checkpoint", problem)
+                log.warning("%s; continuing from the checkpoint", problem)
                 return GO_ON
             raise CheckpointError(
                 f"topology {self._spec.name!r} may have state, and there is none at {self._spec.checkpoint}: {problem}"

@@ -138,7 +138,7 @@ class Control:
             CodeError: it isn't here.
         """
         if not isinstance(self._distributor, LocalFileSystemCodeDistributor):
-            raise CodeError(f"code of this cluster is in {self._distributor.name}, and not given out by Nimbuses")
+            raise CodeError(f"code of this cluster is in {self._distributor.name}, and Nimbuses do not serve it")
         return self._distributor.path_of(topology_id, name)
 
     # The leader's.

@@ -216,8 +216,8 @@ class Stamps:
             del self._seen[next(iter(self._seen))]
         if stamp < seen:
             raise SignatureError(
-                f"{path}: this {kind} is older than one that stood there before (stamp {list(stamp)} after "
-                f"{list(seen)}): somebody wrote an old one again; it is left alone"
+                f"{path}: this {kind} is older than one that was there before (stamp {list(stamp)} after "
+                f"{list(seen)}): an old record was written again; it is left alone"
             )
 
 

@@ -22,8 +22,8 @@ def warn_if_open(zookeeper: str, guarded: bool, bind: str, tls: Tls) -> None:
     """
     if not guarded:
         logger.warning(
-            "Whoever can write to ZooKeeper (%s) can run code here: records are not signed and its nodes are open. Set "
-            "%s, %s, or both",
+            "Everybody who can write to ZooKeeper (%s) can run code here: records are not signed and its nodes are "
+            "open. Set %s, %s, or both",
             zookeeper,
             Config.NIMBUS_AUTH_TOKEN_FILE,
             Config.STORM_ZOOKEEPER_AUTH_SCHEME,

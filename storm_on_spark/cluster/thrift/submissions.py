@@ -192,7 +192,7 @@ def description(topology: Any) -> dict[str, Any]:
     if topology.worker_hooks:
         raise InvalidTopologyError("worker hooks are serialized Java objects, and Java does not run here")
     if topology.dependency_jars or topology.dependency_artifacts:
-        raise InvalidTopologyError("a topology can't have jars that it depends on, as Java does not run here")
+        raise InvalidTopologyError("a topology can't depend on jars, as Java does not run here")
     spouts, bolts = topology.spouts or {}, topology.bolts or {}
     if len(spouts) + len(bolts) > _MOST_COMPONENTS:
         raise InvalidTopologyError(f"{len(spouts) + len(bolts):,} components; at most {_MOST_COMPONENTS:,} are allowed")

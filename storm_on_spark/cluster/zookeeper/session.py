@@ -153,7 +153,7 @@ class ZooKeeperSession(Service):
             if given_up or time.monotonic() - began > secs:
                 self.close()
                 when = "before this was to end" if given_up else f"within {secs:g} s"
-                raise UnavailableError(f"no ZooKeeper server of {self.settings.hosts} let us in {when}")
+                raise UnavailableError(f"no ZooKeeper server of {self.settings.hosts} accepted a session {when}")
         if self.settings.auth_scheme == "sasl":
             self._check_login()
 

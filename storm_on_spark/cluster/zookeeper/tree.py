@@ -234,7 +234,7 @@ class Tree:
                 self._write(create)
             return
         except NoNodeError:
-            raise ConflictError(f"{path} can't be made: there is nothing it could be in") from None
+            raise ConflictError(f"{path} can't be made: its parent does not exist") from None
         except NodeExistsError:
             stat = self._read(lambda: self._client.exists_async(path))
         if stat is not None and stat.ephemeralOwner == session_id:

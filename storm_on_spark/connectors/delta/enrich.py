@@ -82,17 +82,18 @@ class EnrichBolt(BaseRichBolt):
         pairs: Any = on
         self._on: dict[str, str] = dict(pairs) if isinstance(pairs, Mapping) else {}
         if not self._on:
-            raise ConfigError(f"a column for each of one or more fields (given {on!r:.200})", key="on")
+            raise ConfigError(f"expected a column for each of one or more fields (given {on!r:.200})", key="on")
         self._add = () if isinstance(add, str) else tuple(add)
         self._fields = () if isinstance(fields, str) else tuple(fields)
         if not self._add or len({*self._fields, *self._add}) < len(self._fields) + len(self._add):
             raise ConfigError(
-                f"one or more columns to add, and other fields to pass on (given {add!r:.100} and {fields!r:.100})",
+                f"expected one or more columns to add, and other fields to pass on (given {add!r:.100} and "
+                f"{fields!r:.100})",
                 key="add",
             )
         secs: Any = refresh_secs
         if not isinstance(secs, int | float) or not secs > 0:
-            raise ConfigError(f"seconds above 0 (given {refresh_secs!r:.100})", key="refresh_secs")
+            raise ConfigError(f"expected seconds above 0 (given {refresh_secs!r:.100})", key="refresh_secs")
         self._inner = bool(inner)
         self._refresh_secs = float(refresh_secs)
         self._clock = clock

@@ -54,7 +54,7 @@ class JdbcTable:
         dead_letters: DeadLetters,
     ) -> None:
         if not callable(connect):
-            raise ConfigError(f"a function that connects (given {connect!r:.100})", key="connect")
+            raise ConfigError(f"expected a function that connects (given {connect!r:.100})", key="connect")
         named: Any = table
         if not isinstance(named, str) or not re.fullmatch(rf"{WORD}(\.{WORD})?", named):
             raise ConfigError(f"a table is named as orders or shop.orders (given {table!r:.100})", key="table")

@@ -349,7 +349,7 @@ def connected(kind: str, settings: Mapping[str, Any]) -> Any:
         if "sasl_mechanism" in settings and _listens(settings["bootstrap_servers"]):
             user, mechanism = settings.get("sasl_plain_username"), settings["sasl_mechanism"]
             raise kafka.errors.KafkaTimeoutError(
-                f"{error}: it is there and refuses the login of {user!r} by {mechanism}, or does not answer to it"
+                f"{error}: the broker refuses the login of {user!r} by {mechanism}, or does not answer it"
             ) from None
         raise
 

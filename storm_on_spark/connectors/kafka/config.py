@@ -251,7 +251,7 @@ class KafkaSpoutConfigBuilder(StormNames):
                 "FirstPollOffsetStrategy.TIMESTAMP and set_start_timestamp belong together; only one of them is given"
             )
         if given["group_id"] is None:
-            raise ConfigError("a group is needed to commit offsets to: set_group_id", key="group_id")
+            raise ConfigError("offsets are committed to a consumer group: name one with set_group_id", key="group_id")
         stream = given["dead_letter_stream"]
         if stream is not None:
             if given["processing_guarantee"] is not ProcessingGuarantee.AT_LEAST_ONCE:

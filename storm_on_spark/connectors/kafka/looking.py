@@ -141,7 +141,9 @@ class LookUps:
                 )
             reasons[topic, number] = why
         found = self._resets(client, [TopicPartition(*each) for each in reasons])
-        return {each: Elsewhere(offset, f"{reasons[each]}; going on at the {reset}") for each, offset in found.items()}
+        return {
+            each: Elsewhere(offset, f"{reasons[each]}; continuing at the {reset}") for each, offset in found.items()
+        }
 
     def _resets(self, client: Any, partitions: list[Any]) -> dict[Partition, int]:
         """Returns the positions from which partitions continue according to `auto.offset.reset`."""

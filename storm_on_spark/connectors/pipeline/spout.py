@@ -65,7 +65,8 @@ class DataFrameSpout(NumberedSourceSpout):
         if not hasattr(given, "isStreaming"):
             if not callable(given):
                 raise ConfigError(
-                    f"a DataFrame, or a function that makes one from a session (given {given!r:.100})", key="frame"
+                    f"expected a DataFrame, or a function that makes one from a session (given {given!r:.100})",
+                    key="frame",
                 )
             if fields is None:
                 raise ConfigError("with a function that makes the DataFrame, name its fields", key="fields")

@@ -161,7 +161,7 @@ def single_valued(names: Iterable[str], columns: Columns, key: str) -> tuple[str
         if columns.types[name].startswith("array<"):
             raise ConfigError(f'column "{name}" is {columns.types[name]}, not a single value', key=key)
     if len(set(found)) < len(found):
-        raise ConfigError(f"each column once (given {found!r:.200})", key=key)
+        raise ConfigError(f"expected each column once (given {found!r:.200})", key=key)
     return found
 
 

@@ -102,7 +102,7 @@ class DeadLetters:
                 for row, error, _ in refused:
                     raise RefusedRowError(
                         f"{self._where} refuses a row: {error:.{_MOST_SHOWN}} (given {_shown(row)}). The micro-batch "
-                        "is not committed. Put right what is refused, and start the topology again; or give the bolt "
+                        "is not committed. Remove the cause, and start the topology again; or give the bolt "
                         f"{self._option}: then refused rows go to files there, and the others are written"
                     )
                 return False

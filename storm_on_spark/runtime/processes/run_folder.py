@@ -31,7 +31,7 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise PermissionError(f"{folder} exists, and others than this user (id {os.getuid()}) can use it")
+        raise PermissionError(f"{folder} exists, and users other than this one (id {os.getuid()}) can use it")
 
 
 def remove_run_folder(start_id: str) -> None:

@@ -141,7 +141,7 @@ def _as_plain(value: object) -> object:
     """
     kind: Any = type(value)
     if _has_own_equality(kind):
-        raise TypeError(f"a {kind.__qualname__} has an `__eq__` of its own, so it isn't known which values equal it")
+        raise TypeError(f"a {kind.__qualname__} defines `__eq__`, so it isn't known which values equal it")
     if isinstance(value, np.timedelta64):
         return _duration(value)
     if isinstance(value, datetime.datetime) and value != value:  # NaT alone is so

@@ -108,7 +108,7 @@ class Checkpoint:
             descriptor = open_lock(path)
             log.warning(
                 "checkpoint %s can't be locked (%s): its file system has no locks, so nothing keeps a second topology "
-                "from starting on it; see to it that there is one only",
+                "from starting on it; make sure that only one runs",
                 self.path,
                 error.strerror or error,
             )

@@ -37,17 +37,17 @@ def check_temporary(graph: LogicalGraph) -> None:
             found = component.committed_outside()
             if found:
                 raise CheckpointError(
-                    f'spout "{name}" would continue amid its input: {found}. But {stateful}, and would begin without '
-                    "it, so what it counts would be too small, and might replace larger counts. Either continue with "
-                    f"the state: {_GIVE_ONE}, the same as before; or begin with all of the input: another consumer "
-                    "group, or first_poll_offset_strategy EARLIEST"
+                    f'spout "{name}" would continue in the middle of its input: {found}. But {stateful}, and would '
+                    "begin without it, so counts would be too small, and might replace larger ones. Either continue "
+                    f"with the state: {_GIVE_ONE}, the same as before; or begin with all of the input: another "
+                    "consumer group, or first_poll_offset_strategy EARLIEST"
                 )
-            reasons.append(f'what spout "{name}" has acked does not come again')
+            reasons.append(f'what spout "{name}" has acked is not emitted again')
         elif isinstance(component, ReplacesRows) and (replaced := component.replaced_rows()):
             reasons.append(f'bolt "{name}" replaces {replaced}')
     if reasons:
         log.warning(
-            "%s, which goes when this run ends, as its checkpoint is temporary; and %s. For anything but a trial, %s",
+            "%s, which is lost when this run ends, as its checkpoint is temporary; and %s. Except for a trial, %s",
             stateful,
             ", and ".join(reasons),
             _GIVE_ONE,

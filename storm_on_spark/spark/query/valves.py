@@ -65,7 +65,7 @@ class Valves:
         for component in sorted(components - self._held):
             log.info('native spout "%s" reads nothing for now: too many of its messages are not done', component)
         for component in sorted(self._held - components):
-            log.info('native spout "%s" reads on', component)
+            log.info('native spout "%s" reads again', component)
         self._held = components
 
     def _set(self, components: frozenset[str]) -> bool:

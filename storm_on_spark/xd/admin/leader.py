@@ -162,7 +162,7 @@ class Leader:
         definition = self._definition(order.kind, order.stream)
         if there is not None or definition is None:
             why = "it is deployed" if there is not None else "it was destroyed"
-            logger.warning("The %s %s is not deployed as was asked for: %s", order.kind, order.stream, why)
+            logger.warning("The %s %s is not deployed as requested: %s", order.kind, order.stream, why)
             return []
         logger.info("Deploying %s %s", order.kind, order.stream)
         deployment = Deployment(generation=(number + 1) * _ERAS, properties=order.properties, fused=order.fused)

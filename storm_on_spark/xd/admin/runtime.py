@@ -84,7 +84,7 @@ class ClusterRuntime:
         self._order(Order(action="undeploy", stream=name, kind=self.kind))
         if not self._wait(lambda: self.deployment(name) is None, _DONE_SECS):
             raise UnavailableError(
-                f"The modules of {self.kind} '{name}' have not ended within {_DONE_SECS:g} s; they will"
+                f"The modules of {self.kind} '{name}' have not ended within {_DONE_SECS:g} s; they are still ending"
             )
 
     def deployment(self, name: str) -> DeploymentView | None:

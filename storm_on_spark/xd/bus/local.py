@@ -132,7 +132,7 @@ class LocalBus:
             if since is None:
                 self._streams[stream] = now
             elif now - since >= self.keep_secs and not self._in_queues(stream):
-                logger.info("removing what the stream %s has left, which was destroyed", stream)
+                logger.info("removing what the destroyed stream %s left behind", stream)
                 for _, sender in self._sent(stream):
                     sender.unlink(missing_ok=True)
                 # Another container that ran the stream may just be removing it.
@@ -169,7 +169,7 @@ class LocalBus:
             try:
                 self.sweep()
             except Exception:
-                logger.warning("what destroyed streams have left is removed later", exc_info=True)
+                logger.warning("the remains of destroyed streams are removed later", exc_info=True)
 
     def _sent(self, stream: str) -> list[tuple[str, Path]]:
         """Returns the channels that modules of a stream send to, each with the file that says so."""

@@ -161,7 +161,7 @@ class _Evaluation:
         try:
             found = self._quotient(left, right) if node.sign == "/" else _NUMBERS[node.sign](left, right)
         except OverflowError as error:
-            raise self._error(node, "Expected a number that is less large") from error
+            raise self._error(node, "Expected a smaller number") from error
         return self._number(found, node.position)
 
     def _quotient(self, left: float, right: float) -> float:
@@ -178,7 +178,7 @@ class _Evaluation:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ExpressionError(self._text, position, f"Expected a number, got {_kind(value)}")
         if value.bit_length() > _MAXIMUM_BITS if isinstance(value, int) else not math.isfinite(value):
-            raise ExpressionError(self._text, position, "Expected a number that is less large")
+            raise ExpressionError(self._text, position, "Expected a smaller number")
         return value
 
     def _error(self, node: Node, message: str) -> ExpressionError:

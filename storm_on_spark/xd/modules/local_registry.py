@@ -215,7 +215,7 @@ class LocalRegistry:
             ModuleRegistryError: there is none, it comes along, or a composed module uses it.
         """
         if (type, name) in MODULES:
-            raise ModuleRegistryError(f"{type}:{name} comes along with Storm on Spark, so it can't be deleted")
+            raise ModuleRegistryError(f"{type}:{name} is built into Storm on Spark, so it can't be deleted")
         record = self._record(type, name) if type in _TYPES and _NAME.fullmatch(name) else None
         if record is None:
             raise ModuleRegistryError(f"there is no module {f'{type}:{name}'!r:.100}")

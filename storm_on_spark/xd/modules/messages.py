@@ -30,4 +30,4 @@ def written(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"expected a value that JSON has, got {value!r:.100}: {error}") from error
+        raise ValueError(f"expected a value that fits in JSON, got {value!r:.100}: {error}") from error

@@ -46,7 +46,7 @@ class Bridge(_Processor):
 
 
 class Transform(_Processor):
-    """Replaces the payload by the value of an expression."""
+    """Replaces the payload with the value of an expression."""
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
@@ -153,7 +153,7 @@ PROCESSORS: Final = (
     ModuleDeclaration(
         "processor",
         "transform",
-        "Replaces the payload by the value of an expression.",
+        "Replaces the payload with the value of an expression.",
         Transform,
         (Option("expression", "expression", "payload", "The new payload."),),
     ),

@@ -87,17 +87,17 @@ def _a_checksum(text: str) -> None:
 PROCESSOR: Final = ModuleDeclaration(
     "processor",
     "script",
-    "Replaces the payload by what process(payload, headers) of a Python file returns; None drops the message.",
+    "Replaces the payload with what process(payload, headers) of a Python file returns; None drops the message.",
     Script,
     (
         Option(
             "location",
             "text",
             None,
-            "The file; it is read once and goes along with the stream.",
+            "The file; it is read once and travels with the stream.",
             check=_a_script,
             also=("script",),
         ),
-        Option("sha256", "text", "", "What its SHA-256 must be; empty for any.", check=_a_checksum),
+        Option("sha256", "text", "", "Its expected SHA-256; empty for any.", check=_a_checksum),
     ),
 )

@@ -55,9 +55,9 @@ SINKS: Final = (
         "Writes a line with the time for each message to standard error.",
         Log,
         (
-            Option("name", "text", STREAM_NAME, "Stands in each line; by default the stream's name."),
+            Option("name", "text", STREAM_NAME, "The name in each line; by default the stream's name."),
             Option("expression", "expression", "payload", "What is written."),
-            Option("level", "text", "INFO", "Stands in each line.", choices=_LEVELS),
+            Option("level", "text", "INFO", "The level in each line.", choices=_LEVELS),
         ),
     ),
     ModuleDeclaration("sink", "null", "Drops every message.", Null),

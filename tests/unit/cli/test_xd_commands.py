@@ -180,7 +180,7 @@ def test_modules_of_the_admin(served: Served) -> None:
     done = served.typed("module list", "module info --name sink:log", "module info null")
     assert "  time     splitter       jdbc" in done.stdout
     assert "Information about sink module 'log':" in done.stdout
-    assert "  level        Stands in each line. One of FATAL" in done.stdout
+    assert "  level        The level in each line. One of FATAL" in done.stdout
     assert "  It has no options." in done.stdout
 
 

@@ -154,7 +154,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "components:\n- {id: a, className: flux_parts.Part, constructorArgs: [{ref: b}]}\n"
         "- {id: b, className: flux_parts.Part, constructorArgs: [{ref: a}]}\n" + REST,
         "3:63",
-        ("in a circle: a -> b -> a",),
+        ("in a cycle: a -> b -> a",),
     ),
     "source method": (
         "topologySource: {className: flux_parts.Source, methodName: gone}",

@@ -34,6 +34,6 @@ def test_equal_keys_have_one_partition_whatever_their_classes(equal: tuple[Any, 
 
 
 def test_a_key_that_there_are_no_partitions_by_is_refused_with_the_expression() -> None:
-    with pytest.raises(ExpressionError, match="a value that partitions can be made by, but a object has no"):
+    with pytest.raises(ExpressionError, match="a value to partition by, but a object has no"):
         manifest("payload").partition(object(), {})
     assert manifest("payload").partition(None, {}) is not None

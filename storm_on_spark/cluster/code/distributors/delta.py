@@ -158,7 +158,7 @@ class DeltaCodeDistributor(CodeDistributor):
     def fetch(self, topology_id: str, metafile: str) -> None:
         """Checks that the table has the code: all Nimbuses reach it."""
         if not self.holds(topology_id, metafile):
-            raise CodeError(f"{self._location}: it has not all code of {topology_id}")
+            raise CodeError(f"{self._location}: it lacks some code of {topology_id}")
 
     def get_replication_count(self, topology_id: str) -> int:
         """Returns how many live Nimbuses have found all code of the topology in the table; 0 if there is none.

@@ -113,7 +113,7 @@ class HadoopCodeDistributor(CodeDistributor):
     def fetch(self, topology_id: str, metafile: str) -> None:
         """Checks that the code is there: all Nimbuses reach it."""
         if not self.holds(topology_id, metafile):
-            raise CodeError(f"{self._location} has not all code of {topology_id}")
+            raise CodeError(f"{self._location} lacks some code of {topology_id}")
 
     def get_replication_count(self, topology_id: str) -> int:
         """Returns on how many hosts the block with the fewest copies is."""

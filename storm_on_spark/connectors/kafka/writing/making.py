@@ -177,7 +177,7 @@ class RecordMaking(StormNames):
             ConfigError: it was not said.
         """
         if self._selector is None:
-            raise ConfigError("it was not said where records go: with_topic_selector", key="topic")
+            raise ConfigError("no topic is given for the records: call with_topic_selector", key="topic")
 
     def _record(self, tup: Tuple) -> OutRecord | None:
         """Returns a tuple's record, None for none; raises what the user's functions raise, or what is wrong."""

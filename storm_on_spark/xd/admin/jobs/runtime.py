@@ -80,7 +80,9 @@ class ClusterJobRuntime(ClusterRuntime):
             raise TransitionError(f"Execution {number} of job '{found.job}' has ended already: {found.status}")
         self._order(Order(action="stop", stream=found.job, kind="job", execution=number))
         if not self._wait(lambda: self._found(number).status in ENDED, _STOP_SECS):
-            raise UnavailableError(f"The steps of execution {number} have not ended within {_STOP_SECS:g} s; they will")
+            raise UnavailableError(
+                f"The steps of execution {number} have not ended within {_STOP_SECS:g} s; they are still ending"
+            )
         return self.execution(number)
 
     def restart(self, number: int) -> ExecutionView:

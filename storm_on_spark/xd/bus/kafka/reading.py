@@ -92,7 +92,7 @@ class Buffer:
 
     def _cut_off(self, name: str, offset: int, behind: int) -> None:
         """Goes back to where a log that was cut off goes on: the records there are those of another leader."""
-        logger.warning("%s had records to %d and was cut off: going on at record %d", name, behind - 1, offset)
+        logger.warning("%s had records to %d and was truncated: continuing at record %d", name, behind - 1, offset)
         kept = [chunk for chunk in self._chunks.get(name, ()) if chunk.offset < offset]
         self._chunks[name] = deque(kept)
         if name in self.positions:
@@ -221,7 +221,7 @@ class Assigned:
             offset = max(min(offset, (parted or {}).get(each, offset)), first[each])
             if at is not None and offset != at:
                 logger.warning(
-                    "%s was at record %d of %s: Kafka has %d to %d; going on at %d",
+                    "%s was at record %d of %s: Kafka has %d to %d; continuing at %d",
                     self._name, at, named((each.topic, each.partition)), first[each], behind[each] - 1, offset,
                 )  # fmt: skip
             self._consumer.seek(each, offset)

@@ -104,7 +104,7 @@ class Topics:
                     self._client().create_partitions({topic: partitions})
                 else:
                     self._create(topic, partitions, retained_bytes)
-        raise BusError(f"topic {topic} has not got {partitions} partitions")
+        raise BusError(f"topic {topic} does not have {partitions} partitions")
 
     def _create(self, topic: str, partitions: int, retained_bytes: int) -> None:
         configs = {

@@ -200,7 +200,7 @@ SINKS: Final = (
         (
             _NAME,
             Option("time", "expression", "null", "Seconds since 1970; null for the time of counting."),
-            Option("increment", "expression", "1", "What a message counts.", also=("incrementExpression",)),
+            Option("increment", "expression", "1", "How much a message adds.", also=("incrementExpression",)),
             _FOLDER,
         ),
     ),
@@ -213,7 +213,9 @@ SINKS: Final = (
         (
             _NAME,
             Option("expression", "expression", "payload", "The value, such as payload.user."),
-            Option("maxValues", "integer", "10000", f"Most different values; more count as {OTHERS}.", minimum=1),
+            Option(
+                "maxValues", "integer", "10000", f"Most different values; further ones count as {OTHERS}.", minimum=1
+            ),
             _FOLDER,
         ),
     ),

@@ -88,7 +88,7 @@ JOB: Final = ModuleDeclaration(
         Option("resources", "text", None, "The files, as a pattern such as /data/*.csv.", check=a_path),
         Option("tableName", "text", "${xd.stream.name}", "The table; it must be there.", check=a_table),
         Option("names", "text", None, "The columns, in the order of a file.", check=column_names),
-        Option("delimiter", "text", ",", "Stands between two values.", check=_a_sign),
+        Option("delimiter", "text", ",", "The character between two values.", check=_a_sign),
         Option("driver", "text", _SQLITE, "A module of Python's DB-API 2.", check=a_driver),
         Option("database", "text", "", "The file of sqlite3."),
         Option("connection", "text", "", "A file with a JSON object of arguments, for other drivers."),

@@ -35,7 +35,7 @@ JOB: Final = ModuleDeclaration(
     (
         Option("location", "text", None, "The file; it has to be on the container's machine.", check=a_python_file),
         Option("function", "text", "run", "The function.", check=a_word),
-        Option("sha256", "text", "", "What the file's SHA-256 must be; empty for any."),
-        Option("master", "text", "", "Of Spark; empty for this machine.", check=a_master),
+        Option("sha256", "text", "", "The file's expected SHA-256; empty for any."),
+        Option("master", "text", "", "Spark's master; empty for this machine.", check=a_master),
     ),
 )

@@ -97,9 +97,9 @@ JOB: Final = ModuleDeclaration(
     sparkapp,
     (
         Option("appJar", "text", None, "The Python file or jar.", check=_an_app),
-        Option("mainClass", "text", "", "Of a jar.", check=_a_class),
+        Option("mainClass", "text", "", "The main class, for a jar.", check=_a_class),
         Option("programArgs", "text", "", "Its arguments; one with spaces needs quotes.", check=_arguments),
-        Option("master", "text", "local[*]", "Of Spark.", check=a_master),
+        Option("master", "text", "local[*]", "Spark's master.", check=a_master),
         Option("conf", "text", "", "Settings of Spark, with commas between them.", check=_spark_settings),
         Option("files", "text", "", "Files for its working directory, with commas between them.", check=_a_list),
     ),

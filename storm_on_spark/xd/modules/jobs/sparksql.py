@@ -50,22 +50,22 @@ def _a_query(text: str) -> None:
 JOB: Final = ModuleDeclaration(
     "job",
     "sparksql",
-    "Asks files a query of Spark SQL, and writes the answer as files.",
+    "Runs a Spark SQL query on files, and writes the result as files.",
     sparksql,
     (
         Option("input", "text", None, "The files, or their folder.", check=a_path),
-        Option("inputFormat", "text", "csv", "Theirs; CSV has a line of names.", choices=_FORMATS),
-        Option("view", "text", "input", "What the query calls them.", check=_a_view),
+        Option("inputFormat", "text", "csv", "Format of the input; CSV has a line of names.", choices=_FORMATS),
+        Option("view", "text", "input", "The name of the input in the query.", check=_a_view),
         Option("query", "text", "SELECT * FROM input", "The query.", check=_a_query),
         Option("output", "text", None, "The folder of the answer.", check=a_path),
-        Option("outputFormat", "text", "parquet", "Of the answer.", choices=_FORMATS),
+        Option("outputFormat", "text", "parquet", "Format of the result.", choices=_FORMATS),
         Option(
             "mode",
             "text",
             "overwrite",
-            "What happens to a folder that is there.",
+            "What to do if the folder exists.",
             choices=("overwrite", "append", "ignore", "error"),
         ),
-        Option("master", "text", "", "Of Spark; empty for this machine.", check=a_master),
+        Option("master", "text", "", "Spark's master; empty for this machine.", check=a_master),
     ),
 )

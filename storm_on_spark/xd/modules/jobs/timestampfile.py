@@ -45,7 +45,7 @@ JOB: Final = ModuleDeclaration(
     (
         Option("directory", "text", "/tmp/xd/output", "The folder; it is made if it is missing.", check=a_path),  # noqa: S108 # as XD
         Option("fileName", "text", STREAM_NAME, "The file; by default the job's name.", check=_a_name),
-        Option("fileExtension", "text", "txt", "Stands behind its name.", check=_a_name),
+        Option("fileExtension", "text", "txt", "The extension of the file's name.", check=_a_name),
         Option("append", "boolean", "false", "Keep the lines that are there."),
         Option(
             "format", "text", "yyyy-MM-dd HH:mm:ss", "The pattern, as Java's SimpleDateFormat.", check=check_pattern

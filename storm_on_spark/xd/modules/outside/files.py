@@ -94,7 +94,7 @@ def text_of_line(line: bytes, path: Path, offset: int) -> str:
     try:
         return line.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: the line at byte {offset} is no UTF-8: {error.reason}") from error
+        raise ValueError(f"{path}: the line at byte {offset} is not UTF-8: {error.reason}") from error
 
 
 def _source(dir: str, pattern: str, once: bool, fixed_delay: float) -> FileSource:  # noqa: A002 # the option's name
@@ -123,7 +123,7 @@ SOURCE: Final = ModuleDeclaration(
     (
         Option("dir", "text", None, "The folder.", check=_a_folder),
         Option("pattern", "text", "*", "Which files, as a shell pattern.", check=_a_pattern),
-        Option("once", "boolean", "false", "End behind the last file, instead of waiting for new ones."),
+        Option("once", "boolean", "false", "End after the last file, instead of waiting for new ones."),
         Option("fixedDelay", "number", "5", "Seconds between two looks for new files.", minimum=0.001),
     ),
 )

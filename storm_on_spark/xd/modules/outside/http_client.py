@@ -173,13 +173,13 @@ def _sink(url: str, method: Method, body: Expression, content_type: str, token_f
     return HttpSink(url, method, body, content_type, token_file, timeout, 1_000_000)
 
 
-_URL: Final = Option("url", "text", None, "Where each message goes; http or https.", check=_an_url)
+_URL: Final = Option("url", "text", None, "The URL that each message goes to; http or https.", check=_an_url)
 _METHOD: Final = Option(
     "method", "text", "POST", "The method; GET and DELETE send no body.", choices=get_args(Method), also=("httpMethod",)
 )
 _COMMON: Final = (
     Option("body", "expression", "payload", "The body; a list or a map becomes JSON."),
-    Option("contentType", "text", "text/plain; charset=utf-8", "Of the body.", check=_a_content_type),
+    Option("contentType", "text", "text/plain; charset=utf-8", "Content type of the body.", check=_a_content_type),
     Option("tokenFile", "text", "", "A file whose first token is sent as a bearer; only its owner may read it."),
     Option("timeout", "number", "10", "Seconds to wait for the server.", minimum=0.001),
 )
@@ -187,9 +187,9 @@ _COMMON: Final = (
 PROCESSOR: Final = ModuleDeclaration(
     "processor",
     "http-client",
-    "Replaces the payload by what a server answers. A refusal fails the message.",
+    "Replaces the payload with a server's answer. A refusal fails the message.",
     _client,
-    (_URL, _METHOD, *_COMMON, Option("maxBytes", "integer", "1000000", "Most bytes of an answer.", minimum=1)),
+    (_URL, _METHOD, *_COMMON, Option("maxBytes", "integer", "1000000", "Most bytes in an answer.", minimum=1)),
 )
 
 SINK: Final = ModuleDeclaration(

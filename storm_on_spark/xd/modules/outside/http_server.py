@@ -157,9 +157,9 @@ class PostServer:
             raise _Refusal(405, "expected POST")
         # Otherwise the pages that a user of this machine looks at could post here.
         if "origin" in headers or (self.local and not is_loopback(asked_host(headers.get("host", "")))):
-            raise _Refusal(403, "expected a request of this machine's programs, not of a browser's page")
+            raise _Refusal(403, "expected a request from a program on this machine, not from a web page")
         if self.tokens and not self._authorized(headers.get("authorization", "")):
-            raise _Refusal(401, "expected Authorization: Bearer with a token of the file")
+            raise _Refusal(401, "expected Authorization: Bearer with a token from the file")
         if self.path and request.scope["raw_path"].decode("ascii") != self.path:
             raise _Refusal(404, f"expected the path {self.path}")
         length = headers.get("content-length")
@@ -176,7 +176,7 @@ class PostServer:
 
     async def _have_processed(self, post: Post) -> None:
         if not self._put(post):
-            raise _Refusal(503, "too much waits to be processed; post it again later")
+            raise _Refusal(503, "too many messages wait to be processed; post it again later")
         if not self.waits:
             return
         try:

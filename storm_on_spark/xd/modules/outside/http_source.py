@@ -152,7 +152,7 @@ SOURCE: Final = ModuleDeclaration(
             "maxBytes",
             "integer",
             "1000000",
-            "Most bytes of a body.",
+            "Most bytes in a body.",
             minimum=1,
             check=_a_size,
             also=("maxContentLength",),

@@ -55,7 +55,7 @@ class KafkaSource(PlainKafkaSpout):
 
 def _message(record: KafkaRecord) -> list[Any]:
     if isinstance(record.value, bytes):
-        raise ValueError(f"expected a text in UTF-8, got {len(record.value)} bytes that are none")
+        raise ValueError(f"expected a text in UTF-8, got {len(record.value)} bytes that are not")
     key = record.key
     headers = {
         "kafka_topic": record.topic,

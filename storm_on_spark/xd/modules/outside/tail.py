@@ -124,7 +124,7 @@ SOURCE: Final = ModuleDeclaration(
     TailSource,
     (
         Option("name", "text", None, "The file; it may appear later.", check=_a_file),
-        Option("fromStart", "boolean", "false", "Emit the lines that are there at first, too."),
+        Option("fromStart", "boolean", "false", "Also emit the lines that are already there."),
         Option("delay", "number", "1", "Seconds between two looks for new lines.", minimum=0.001),
     ),
 )

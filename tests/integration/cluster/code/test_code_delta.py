@@ -82,7 +82,7 @@ def test_uploading_again_replaces_in_one_transaction(
     second = delta.upload(small, TOPOLOGY)
     assert delta.holds(TOPOLOGY, second)
     assert not delta.holds(TOPOLOGY, first)
-    with pytest.raises(CodeError, match="it has not all code of word-count"):
+    with pytest.raises(CodeError, match="it lacks some code of word-count"):
         delta.fetch(TOPOLOGY, first)
     delta.download(TOPOLOGY, second, tmp_path / "b")
     assert same(tmp_path / "b", small)

@@ -77,7 +77,7 @@ def test_a_file_system_keeps_code(
     assert len(list(place.iterdir())) == 1, "other code takes its place"
     assert local.holds(TOPOLOGY, second)
     assert not local.holds(TOPOLOGY, first)
-    with pytest.raises(CodeError, match=r"has not all code of word-count-1"):
+    with pytest.raises(CodeError, match=r"lacks some code of word-count-1"):
         local.fetch(TOPOLOGY, first)
     with pytest.raises(CodeError, match=r"code\.zip is not there"):
         local.download(TOPOLOGY, first, tmp_path / "gone")

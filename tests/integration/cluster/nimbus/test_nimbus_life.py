@@ -133,7 +133,7 @@ def test_replicas_are_waited_for(world: World) -> None:
     client = world.client(a)
     seen = []
     conf = {"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": -1}
-    with pytest.raises(UnavailableError, match="isn't in yet; it continues without this client"):
+    with pytest.raises(UnavailableError, match="is not complete yet; it continues without this client"):
         client.submit(world.packed(), "words", conf, progress=seen.append, timeout=1)
     assert (seen[-1].phase, seen[-1].replicas, seen[-1].wanted) == ("replicating", 1, 2)
     assert world.view.snapshot().storms == {}

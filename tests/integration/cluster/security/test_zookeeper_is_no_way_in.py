@@ -118,7 +118,7 @@ def test_nothing_of_an_attackers_runs_and_no_token_reaches_him(
         assert attacker.address not in link
         attacker.write(b'{"format":1,"address":"%s","epoch":9,"since":1.0}' % attacker.address.encode(), "leader-info")
         for call in (client.cluster, client.topologies, lambda: client.deactivate("words")):
-            # Whoever can write there can stop things; that is not what this is about.
+            # Everybody who can write there can stop things; that is not what this is about.
             with contextlib.suppress(ClusterError):
                 call()
         with pytest.raises(RecordError, match="this StormBase is not signed with the cluster's secret"):
@@ -206,7 +206,7 @@ def test_a_cluster_moves_to_a_new_secret_without_a_stop(make: Make, token: Path)
 
 
 def test_open_doors_are_told_of_once_a_start(make: Make, token: Path, caplog: pytest.LogCaptureFixture) -> None:
-    said = "Whoever can write to ZooKeeper"
+    said = "Everybody who can write to ZooKeeper"
     cluster = make()
     cluster.nimbus("n1")
     assert caplog.text.count(said) == 1

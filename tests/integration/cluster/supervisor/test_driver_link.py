@@ -80,7 +80,7 @@ def test_an_older_assignment_that_somebody_writes_again_does_not_end_the_driver(
         link.own(lambda: False)
         link.watch(lambda epoch: None)
         cluster.session.client.set(path, old)
-        wait_until(lambda: "older than one that stood there before" in link.problem, "the driver sees that")
+        wait_until(lambda: "older than one that was there before" in link.problem, "the driver sees that")
         assert link.released is None
         cluster.session.client.set(path, new)
         wait_until(lambda: not link.problem, "the driver reads its assignment again")

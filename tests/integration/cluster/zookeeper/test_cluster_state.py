@@ -158,7 +158,7 @@ def test_ephemeral_nodes(connect) -> None:
     restarted.create_ephemeral(b"3", SUPERVISORS, "s1")
     state.session.close()
     assert restarted.get_bytes(SUPERVISORS, "s1") == (b"3", 0)
-    with pytest.raises(ConflictError, match="there is nothing it could be in"):
+    with pytest.raises(ConflictError, match="its parent does not exist"):
         restarted.create_ephemeral(b"", CODE, TOPOLOGY, "h:1")
 
 

@@ -72,7 +72,7 @@ def test_a_spout_goes_on_as_auto_offset_reset_says_and_its_lag_reaches_zero(
             until(lambda: kafka.committed(reset, "cut") == 5, step)  # noqa: B023 # called at once
             assert again == expected
             assert lags(Reading.of(config))["cut", 0].behind == 0
-            assert f"offset 3 is not in Kafka (any more); going on at the {reset}" in caplog.text
+            assert f"offset 3 is not in Kafka (any more); continuing at the {reset}" in caplog.text
         with pytest.raises(KafkaSpoutError, match=r"offset 3 is not in Kafka .*; set auto.offset.reset"):
             read(testers["none"][0], 1)
     finally:

@@ -414,8 +414,8 @@ def test_a_distributor_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("ftp", "there is no code distributor 'ftp', only local, hdfs, delta and classes of your own"),
         ("missing_module:X", "'missing_module:X' can't be imported"),
         ("os:missing", "'os:missing' can't be imported"),
-        ("os:getcwd", "'os:getcwd' is no subclass of CodeDistributor"),
-        ("builtins:dict", "'builtins:dict' is no subclass of CodeDistributor"),
+        ("os:getcwd", "'os:getcwd' is not a subclass of CodeDistributor"),
+        ("builtins:dict", "'builtins:dict' is not a subclass of CodeDistributor"),
     ],
 )
 def test_distributors_that_there_are_not(named: str, message: str) -> None:

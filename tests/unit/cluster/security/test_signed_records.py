@@ -195,7 +195,7 @@ def test_an_older_record_that_comes_back_is_refused_and_the_newer_counts_again()
     contents.set_node(parts, node(old, 2))
     snapshot, _ = contents.snapshot()
     assert "t-1-1" not in snapshot.assignments
-    assert "older than one that stood there before" in snapshot.unread(ASSIGNMENTS)["t-1-1"].reason
+    assert "older than one that was there before" in snapshot.unread(ASSIGNMENTS)["t-1-1"].reason
     contents.set_node(parts, node(new, 3))
     assert contents.snapshot()[0].assignments["t-1-1"].launch == 2
     # Also after it was removed: a topology that was killed does not come back.

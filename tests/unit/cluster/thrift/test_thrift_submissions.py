@@ -262,7 +262,7 @@ def test_a_subscription_to_nothing_and_a_wrong_count_are_refused(inbox: Inbox, t
         ("w", {}, topology(bolt=nothing), "nobody"),
         ("w", {"topology.acker.executors": 10**9}, topology(), r"jsonConf: topology\.acker\.executors is 1000000000"),
         ("a/b", {}, topology(), "can't be the name"),
-        ("w", {}, depending, "can't have jars that it depends on"),
+        ("w", {}, depending, "can't depend on jars"),
     ]
     for name, conf, sent, message in refused:
         location = uploaded(uploads, inbox, jar(tmp_path))

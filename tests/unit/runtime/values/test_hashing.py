@@ -335,7 +335,7 @@ class Close:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (AnyCase("A"), "a AnyCase has an `__eq__` of its own, so it isn't known which values equal it"),
+        (AnyCase("A"), "a AnyCase defines `__eq__`, so it isn't known which values equal it"),
         (("a", Close(1.0)), "a Close has an `__eq__` of its own"),
         (np.timedelta64(1, "M"), "a timedelta64 of the unit M is no fixed time"),
         (pd.NA, "a NAType has no hash"),

@@ -69,7 +69,7 @@ def test_a_position_that_is_kept_elsewhere_is_not_gone_on_from_without_the_state
 @pytest.mark.parametrize(
     ("spout", "sink", "said"),
     [
-        (Committing(""), None, 'what spout "words" has acked does not come again'),
+        (Committing(""), None, 'what spout "words" has acked is not emitted again'),
         (
             ListSpout(["a"], fields=["word"]),
             DeltaBolt("/t", TYPES, keys=["word"]),
@@ -127,5 +127,5 @@ def test_a_command_without_a_checkpoint_is_refused_before_spark_starts(tmp_path,
     given = [sys.executable, *command, str(job)]
     done = subprocess.run(given, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_SECS, check=False)
     assert (done.returncode, done.stdout) == (code, "")
-    assert 'spout "words" would continue amid its input: group g has committed offsets' in done.stderr
+    assert 'spout "words" would continue in the middle of its input: group g has committed offsets' in done.stderr
     assert "Starting Spark" not in done.stderr

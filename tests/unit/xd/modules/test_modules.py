@@ -115,7 +115,9 @@ def test_file_waits_for_new_files(tmp_path: Path) -> None:
     assert not source.exhausted()
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"\xff\n", "no UTF-8"), (b"a" * 1_000_001, "at most 1000000 bytes")])
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"\xff\n", "not UTF-8"), (b"a" * 1_000_001, "at most 1000000 bytes")]
+)
 def test_file_refuses_what_is_no_line_of_text(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a").write_bytes(content)
     source: Any = find_module("source", "file").make({"dir": str(tmp_path)}, "s")
