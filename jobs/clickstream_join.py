@@ -6,7 +6,7 @@ Both topics have JSON objects, with a time in milliseconds: `{"id": "i7", "ad": 
 
 Time is event time, as in Storm's windows: a task's watermark is the newest time of the stream that is behind, minus
 `clickstream.join.lateness.ms`. What is older than the watermark goes to the stream `late`, and so does a click whose
-impression did not come in time; they are written to a table of their own. What no click can reach any more is
+impression did not come in time; they are written to their own table. What no click can reach any more is
 forgotten, so the state stays small. A batch job, `by_plain_spark`, joins the whole topics.
 
     storm-spark dev-kafka --load impressions=jobs/data/impressions.jsonl --load clicks=jobs/data/clicks.jsonl

@@ -156,7 +156,7 @@ class Rank(BaseTickTupleAwareRichBolt):
 
 
 class TotalRank(Rank):
-    """Merges the rankings of several `Rank` tasks: each has words of its own, so the best of all are among theirs."""
+    """Merges the rankings of several `Rank` tasks: each has its own words, so the best of all are among theirs."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         super().prepare(conf, context, collector)

@@ -40,7 +40,7 @@ conf = {PEOPLE: 10, EXPIRE_SECS: 10}
 
 
 class PersonSpout(BaseRichSpout):
-    """Emits one attribute of each person, in an order of its own.
+    """Emits one attribute of each person, in its own order.
 
     Args:
         field: the attribute's name.

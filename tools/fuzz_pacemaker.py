@@ -2,7 +2,7 @@
 
 Starts from the frames that were recorded from Storm's client and server. What is checked, all the time: any payload is
 a message or one `WireError`; a message that was read is written and read again as the same; each connection that the
-server closes has one line in its log, and no line tells of a fault of its own; another client is answered meanwhile;
+server closes has one line in its log, and no line tells of its own fault; another client is answered meanwhile;
 memory stays within a bound.
 """
 

@@ -119,7 +119,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--docs", action="store_true", help="put tables and plots into docs/performance")
     options = parser.parse_args()
     if options.connectors and options.realtime:
-        parser.error("--connectors and --realtime are runs of their own")
+        parser.error("--connectors and --realtime are separate runs")
     if options.again and (options.rounds or options.seconds or options.warm_up):
         parser.error("--from continues at the pace of its file: leave out --rounds, --seconds and --warm-up")
     own = _REALTIME_RESULTS if options.realtime else _CONNECTORS_RESULTS if options.connectors else _RESULTS

@@ -1,4 +1,4 @@
-"""Runs the cases, round after round, each in a process of its own."""
+"""Runs the cases, round after round, each in its own process."""
 
 from __future__ import annotations
 

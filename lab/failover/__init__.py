@@ -3,7 +3,7 @@
 `make failover` runs it; `docs/high-availability.md` has the tables that it writes. Processes are real, and so is the
 ensemble of three ZooKeeper servers.
 
-    daemon.py     a Nimbus or a supervisor in a process of its own, and how it dies
+    daemon.py     a Nimbus or a supervisor in its own process, and how it dies
     driver.py     a driver that only writes to its checkpoint, in place of Spark
     mute.py       a driver that never starts
     job.py        a topology for Spark, and its real driver

@@ -1,4 +1,4 @@
-"""Plays scenarios: each on a cluster of its own, then the oracles."""
+"""Plays scenarios: each on its own cluster, then the oracles."""
 
 from __future__ import annotations
 

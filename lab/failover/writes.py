@@ -26,7 +26,7 @@ class Writer:
     def __init__(self, checkpoint: Path, pause: float = 0.0) -> None:
         # Unlike a descriptor it can't be pickled, so it is no part of a spout's or bolt's state.
         self._file = (checkpoint / FILE).open("ab", buffering=0)
-        # A driver, and whatever works for it, is a session of its own.
+        # A driver, and whatever works for it, is a separate session.
         self._driver = os.getsid(0)
         self._pause = round(pause * 1e9)
         self._last = 0

@@ -66,7 +66,7 @@ def write_docs(results: Sequence[Result], load: Load, page: Path, where: Sequenc
         results: what was played.
         load: of each run.
         page: with the table of an earlier run, or none.
-        where: options that say on what the scenarios were played: each such page part has markers of its own.
+        where: options that say on what the scenarios were played: each such page part has its own markers.
         titles: of all scenarios, in their order.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Reads the state of the load by Spark, in a process of its own: `python -m lab.load.state CHECKPOINT OUT`."""
+"""Reads the state of the load by Spark, in its own process: `python -m lab.load.state CHECKPOINT OUT`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admins and containers in processes of their own."""
+"""Admins and containers in separate processes."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def write(job: Job, out: Path | None, say: Callable[[str], object] = lambda text
     Args:
         job: the topology.
         out: the folder; made, or replaced if it holds an artifact. With None all is made, and nothing is kept.
-        say: told what goes on.
+        say: called with messages about the progress.
 
     Raises:
         CodeError: the folder holds something else, or the code or its packages can't be packed.

@@ -1,7 +1,7 @@
 """The contents of znodes: typed records, as JSON with a version.
 
-Whoever reads a record checks it: its size, its version, every field's type. A field that this version does not know is
-refused like any other damage; a change of a record's fields is a new `VERSION`.
+Every reader of a record checks it: its size, its version, every field's type. A field that this version does not know
+is refused like any other damage; a change of a record's fields is a new `VERSION`.
 
 Records by which somebody runs code, deletes something or connects to an address are `signed` where the cluster has a
 secret: see `storm_on_spark.cluster.security.keyring`.
@@ -32,7 +32,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Base of what is kept in a znode."""
 
     VERSION: ClassVar[int] = VERSION
-    """That of the record's fields; 0 for nodes of Spring XD, which say none."""
+    """The version of the record's fields; 0 for nodes of Spring XD, which have none."""
     signed: ClassVar[bool] = False
     """Whether it counts only with the signature of the cluster's secret, where there is one."""
 
@@ -43,11 +43,11 @@ class NimbusSummary(Record, frozen=True):
     signed: ClassVar[bool] = True
     host: str
     port: int
-    """Of its REST interface."""
+    """The port of its REST interface."""
     started_at: float
     """Seconds since the epoch."""
     version: str = msgspec.field(name="release")
-    """Of Storm on Spark. `version` in the node is that of the record's format."""
+    """The release of Storm on Spark. `version` in the node is that of the record's format."""
 
     @property
     def address(self) -> str:
@@ -120,9 +120,9 @@ class Transition(Record, frozen=True):
     """Seconds since the epoch, by ZooKeeper's clock: leaders' own may differ. See `ClusterClock`."""
     previous: Status
     conf: Conf = {}
-    """Of a rebalance: configuration to change."""
+    """In a rebalance: configuration to change."""
     executors: dict[str, int] = {}
-    """Of a rebalance: component -> executors."""
+    """In a rebalance: component -> executors."""
 
 
 class StormBase(Record, frozen=True):
@@ -135,7 +135,7 @@ class StormBase(Record, frozen=True):
     status: Status
     submitted_at: float
     launch: int
-    """Which launch of its driver is wanted; a rebalance asks for the next."""
+    """The wanted launch of its driver; a rebalance asks for the next."""
     conf: Conf
     """The topology's whole configuration, without secrets."""
     executors: dict[str, int] = {}
@@ -145,7 +145,7 @@ class StormBase(Record, frozen=True):
 
 
 class Assignment(Record, frozen=True):
-    """Where a topology's driver is to run. A driver may own its topology only while this node is as it was."""
+    """The slot for a topology's driver. A driver may own its topology only while this node is unchanged."""
 
     signed: ClassVar[bool] = True
     topology_id: str
@@ -155,7 +155,7 @@ class Assignment(Record, frozen=True):
     """The slot."""
     launch: int
     epoch: int
-    """Of the leader that wrote it."""
+    """The epoch of the leader that wrote it."""
     assigned_at: float
 
 
@@ -168,7 +168,7 @@ class SupervisorInfo(Record, frozen=True):
     slots: tuple[int, ...]
     started_at: float
     version: str = msgspec.field(name="release")
-    """Of Storm on Spark. `version` in the node is that of the record's format."""
+    """The release of Storm on Spark. `version` in the node is that of the record's format."""
     heartbeat_at: float
     logs: str = ""
     """Address `host:port` where its drivers' logs can be read; empty if nowhere."""
@@ -204,18 +204,18 @@ class WorkerBeat(Record, frozen=True):
 
 
 class CheckpointInfo(Record, frozen=True):
-    """Which state a topology has: a driver that finds something else in its checkpoint must not start."""
+    """The state of a topology: a driver that finds another one in its checkpoint must not start."""
 
     signed: ClassVar[bool] = True
     topology_id: str
     location: str
-    """Where the checkpoint was."""
+    """The checkpoint's place."""
     identity: str
     """`storm_id` of its manifest; empty as long as nothing has been committed."""
     launch: int
-    """Of the driver that said so."""
+    """The launch of the driver that wrote this."""
     host: str
-    """Where that driver ran."""
+    """The host of that driver."""
     from_scratch: int = 0
     """The launch from which on the topology is to forget its state, where that was asked for."""
 
@@ -236,7 +236,7 @@ class ErrorRecord(Record, frozen=True):
     count: int = 1
     """How many equal errors there were, of which this is the last."""
     first_time: float | None = None
-    """When there was the first of them; None for `time`."""
+    """The time of the first of them; None for `time`."""
 
     def after(self, known: ErrorRecord) -> ErrorRecord:
         """Returns this error and the equal ones before it as one."""

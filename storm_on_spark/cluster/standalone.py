@@ -1,6 +1,6 @@
 """A real Spark cluster for development and tests: a master and workers of Spark's standalone mode, all on this host.
 
-Each worker has a loopback address of its own and so counts as another machine to Spark. Executors run in the worker's
+Each worker has its own loopback address and so counts as another machine to Spark. Executors run in the worker's
 own folder, as they would on another machine.
 """
 

@@ -26,8 +26,8 @@ class ForeachBatchBolt(TableBolt):
     its `transaction`, and ask `is_written`.
 
     What the function raises ends the topology, and the micro-batch is not committed. There are no dead letters as with
-    `DeltaBolt`: only the function knows whether it can write a part. One that goes on without refused rows puts them
-    where they belong itself, and says so by `context.report`.
+    `DeltaBolt`: only the function knows whether it can write a part. A function that continues without refused rows
+    puts them where they belong itself, and says so by `context.report`.
 
     Args:
         columns: a type of Spark SQL for each field.

@@ -32,7 +32,7 @@ class Guardian:
     """Watches one child.
 
     Args:
-        process: the child, with a pipe for its stderr; leads a session of its own.
+        process: the child, with a pipe for its stderr; leads its own session.
         folder: of the child.
         kept: descriptors that stay open as long as the child lives.
         label: precedes each line of stderr, e.g. `[split:4] `.

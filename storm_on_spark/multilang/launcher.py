@@ -1,7 +1,7 @@
 """Starts a child's command, stays beside it, and ends it with all that it has started.
 
-A program of its own, because a process with threads can't safely run Python between fork and exec. It leads the
-session of the command. What the command starts and leaves, also in sessions of their own, becomes its child (it is
+A separate program, because a process with threads can't safely run Python between fork and exec. It leads the
+session of the command. What the command starts and leaves, also in separate sessions, becomes its child (it is
 their subreaper), so it finds all of them when the command has ended, or the worker that wanted it. The kernel tells it
 of the worker's end. The command itself is killed by the kernel if this program is killed.
 

@@ -12,7 +12,7 @@ from storm_on_spark.api.config.settings import Settings
 
 @dataclass(frozen=True)
 class ShellSettings(Settings):
-    """Of one component.
+    """Settings of one component.
 
     Example:
         >>> ShellSettings.of({}).max_pending, silence({}), silence({"topology.subprocess.timeout.secs": 5})

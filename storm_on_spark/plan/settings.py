@@ -22,7 +22,7 @@ class TaskSettings(Settings):
 
 @dataclass(frozen=True)
 class LiveSettings(Settings):
-    """Of tasks that execute between micro-batches."""
+    """Settings of tasks that execute between micro-batches."""
 
     spouts: Annotated[str, Config.TOPOLOGY_SPOUTS_PLACEMENT]
     profile: Annotated[str | None, Config.TOPOLOGY_PROFILE]

@@ -70,7 +70,7 @@ def read_bolt_state(spark: SparkSession, checkpoint: str | os.PathLike[str], com
         CheckpointError: the checkpoint can't be read.
     """
     tasks = _tasks_of(spark, checkpoint, component)
-    # The three are read one after the other, while a topology that runs goes on.
+    # The three are read one after the other, while a topology that runs continues.
     batch = _last_batch(spark, checkpoint)
     deltas = {
         task: count

@@ -275,7 +275,7 @@ class _Rewriter(ast.NodeTransformer):
     # --- expressions ------------------------------------------------------------------------------------
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:  # ast's name
-        """Rewrites an emit, which is a statement of its own."""
+        """Rewrites an emit, which is a separate statement."""
         call = node.value
         if not (isinstance(call, ast.Call) and _is_self(call.func, "emit")):
             return self.generic_visit(node)

@@ -1,4 +1,4 @@
-"""Running the tests' scripts, and the command line, in processes of their own."""
+"""Running the tests' scripts, and the command line, in separate processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def short_form(suite: str, *options: str, seconds: float) -> list[dict[str, Any]
 
 @contextmanager
 def script(tmp: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Starts a Python process in a group of its own; whatever is left of the group at the end is killed."""
+    """Starts a Python process in its own group; whatever is left of the group at the end is killed."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
         env=environment(tmp),

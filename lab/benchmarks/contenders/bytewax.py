@@ -1,6 +1,6 @@
-"""bytewax: the word count as a dataflow of its own, in one process or two, with its recovery or without.
+"""bytewax: the word count as its own dataflow, in one process or two, with its recovery or without.
 
-It comes from PyPI into an environment of its own in build/bytewax. Nothing is acked there: a sentence is done when its
+It comes from PyPI into its own environment in build/bytewax. Nothing is acked there: a sentence is done when its
 last word is counted.
 """
 

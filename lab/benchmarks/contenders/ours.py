@@ -37,7 +37,7 @@ _BACKLOG, _DRAIN_SECS = 100, 15.0
 
 
 def run(case: Case, setup: Setup) -> Figures:
-    """Runs a topology on a session of its own and measures it."""
+    """Runs a topology on its own session and measures it."""
     if case.options.get("pinned"):
         # This process is the case's own, and all that it starts is pinned with it.
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})

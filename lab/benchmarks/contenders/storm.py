@@ -77,7 +77,7 @@ def _build(what: str, command: list[str], environment: dict[str, str]) -> None:
 
 
 def run(case: Case, setup: Setup) -> Figures:
-    """Runs a topology on a LocalCluster, in a JVM of its own, and measures it."""
+    """Runs a topology on a LocalCluster, in its own JVM, and measures it."""
     arguments = {
         "workload": case.workload,
         "input": setup.source,

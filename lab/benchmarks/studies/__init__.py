@@ -1,1 +1,1 @@
-"""Measurements of one question each, every module a program of its own; `make bench` runs none of them."""
+"""Measurements of one question each, every module its own program; `make bench` runs none of them."""

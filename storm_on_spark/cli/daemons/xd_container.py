@@ -86,7 +86,7 @@ def attributes_of(text: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals or not _NAME.fullmatch(name) or name in found or len(value) > _LONGEST:
             raise click.BadParameter(
-                f"{part!r:.100} is not NAME=VALUE with a name of its own", param_hint="--attributes"
+                f"{part!r:.100} is not NAME=VALUE with a name that is not given yet", param_hint="--attributes"
             )
         found[name] = value
     return found

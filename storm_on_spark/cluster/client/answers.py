@@ -55,7 +55,7 @@ class LogPart(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     """Its first byte's number."""
     size: int
-    """Of the whole log at that moment."""
+    """The length of the whole log at that moment."""
 
 
 class KeptLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +63,10 @@ class KeptLog(msgspec.Struct, frozen=True, kw_only=True):
 
     topology_id: str
     link: str
-    """As `NimbusClient.log` takes it."""
+    """The link that `NimbusClient.log` takes."""
     host: str
     port: int
-    """Of the slot."""
+    """The port of the slot."""
     modified: float
     """When something was added last, by the clock of that host; seconds since the epoch."""
 

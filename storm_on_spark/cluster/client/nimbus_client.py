@@ -222,7 +222,7 @@ class NimbusClient(Closing):
                 if row[key] == name:
                     return str(row["id"])
         for topology_id in page.get("unreadable", {}):
-            # Whoever asks for that hears why nothing can be said of it.
+            # A caller that asks for it gets the reason why it can't be read.
             if name in (topology_id, name_of(topology_id)):
                 return str(topology_id)
         known = ", ".join(sorted(row["name"] for row in rows)) or "none"
@@ -252,7 +252,7 @@ class NimbusClient(Closing):
         conf: Mapping[str, Any] | None = None,
         from_scratch: bool = False,
     ) -> None:
-        """Has a topology restarted, with other executors and configuration and maybe elsewhere.
+        """Restarts a topology, with other executors and configuration and maybe elsewhere.
 
         Args:
             name: the topology's name or id.

@@ -49,7 +49,7 @@ class Metafile(Record, frozen=True):
     location: str
     artifacts: tuple[ArtifactInfo, ...]
     table_version: int | None = None
-    """Of Delta: the version of the table that first had the code."""
+    """With Delta: the version of the table that first had the code."""
 
     def to_text(self) -> str:
         """Returns it as it stands in `CodeManifest.metafile`."""
@@ -114,7 +114,7 @@ class CodeDistributor(ABC):
 
         Raises:
             CodeError: nobody has the code, or the storage can't be reached.
-            ChecksumError: what there is, is not what was uploaded.
+            ChecksumError: the stored code differs from the uploaded code.
         """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from storm_on_spark.api.config.settings import Settings
 
 @dataclass(frozen=True)
 class CodeSettings(Settings):
-    """Where code goes. A distributor of a user's own gets the whole configuration, as in Storm."""
+    """Settings of the storage of code. A user's own distributor gets the whole configuration, as in Storm."""
 
     distributor: Annotated[str, Config.STORM_CODEDISTRIBUTOR_CLASS]
     location: Annotated[str | None, Config.STORM_CODEDISTRIBUTOR_LOCATION]

@@ -1,6 +1,6 @@
 """The supervisor's process: what is assigned to it, and a loop over its slots.
 
-It may be killed and started again at any time: drivers are processes of their own, and it finds them again. While
+It may be killed and started again at any time: drivers are separate processes, and it finds them again. While
 ZooKeeper is away it continues with what it knew.
 """
 
@@ -286,7 +286,7 @@ class Supervisor:
         return self.spares.take(conf, slot)
 
     def report(self, topology_id: str, message: str, port: int) -> None:
-        """Has an error written to where the users of the topology find it."""
+        """Writes an error to the place where users of the topology find it."""
         record = ErrorRecord(
             component=SYSTEM, task=-1, message=scrubbed(message)[:8000], time=time.time(), host=self.host, port=port
         )

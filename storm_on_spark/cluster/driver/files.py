@@ -29,7 +29,7 @@ class DriverSpec(Record, frozen=True):
     """The topology's."""
     assignment: Assignment
     assignment_version: int
-    """Of the assignment's node: the permission that the driver was started with."""
+    """The version of the assignment's node: the permission that the driver was started with."""
     target: str
     """What `load` loads the topology by."""
     paths: tuple[str, ...]
@@ -67,7 +67,7 @@ class LocalBeat(Record, frozen=True):
     """Grows with each heartbeat: progress of this number, not a clock, shows that the driver lives."""
     step: Literal["starting", "running", "ended"]
     status: str
-    """Of the topology, as in `TopologyInfo`; empty while it starts."""
+    """The status of the topology, as in `TopologyInfo`; empty while it starts."""
     message: str = ""
     """Its state, or why it ended."""
 

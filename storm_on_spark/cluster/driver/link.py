@@ -1,6 +1,6 @@
 """A driver's link to the cluster: what is wanted of it, and whether it still owns its topology.
 
-ZooKeeper may hang for seconds while the topology runs on. So a thread of its own talks to it; the driver's main loop
+ZooKeeper may hang for seconds while the topology runs on. So a separate thread talks to it; the driver's main loop
 only reads what that has found out, and leaves notes of what is to be written.
 """
 
@@ -142,7 +142,7 @@ class ClusterLink:
         return None if found is None else found[0]
 
     def say_state(self, info: CheckpointInfo) -> None:
-        """Has it written which state the topology has, as soon as that is possible."""
+        """Queues a record of the topology's state; it is written as soon as possible."""
         self._saying = info
         self._notes.put(self._write_state)
 
@@ -168,7 +168,7 @@ class ClusterLink:
         return ZooKeeperWriter(self._notes.put, lambda beat: self._state.put_beat(beat))
 
     def report(self, error: ErrorRecord) -> None:
-        """Has an error written to where the users of the topology find it."""
+        """Queues an error for the place where users of the topology find it."""
         self._notes.put(lambda: self._state.add_error(self._id, error))
 
     def close(self, last: WorkerBeat | None = None, errors: tuple[ErrorRecord, ...] = ()) -> None:

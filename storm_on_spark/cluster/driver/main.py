@@ -250,7 +250,7 @@ class Driver:
         )
 
     def _note_state(self) -> None:
-        """Has ZooKeeper know of the topology's state from its first commit on."""
+        """Records the topology's state in ZooKeeper, from its first commit on."""
         try:
             found = found_in(self._spec.checkpoint, self._store)
         except (CheckpointError, OSError):
@@ -361,7 +361,7 @@ class Driver:
         session = SparkSession.getActiveSession()
         if session is not None and not (session.sparkContext.master or "").startswith("local"):
             stop_session(session)  # a cluster manager is told that its executors can go
-        # A JVM of its own has nothing left to do, and ending it in order takes a second.
+        # A separate JVM has nothing left to do, and ending it in order takes a second.
         self._kill_others()
 
     def _end_link(self, last: WorkerBeat, error: ErrorRecord | None) -> None:

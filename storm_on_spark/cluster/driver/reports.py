@@ -106,7 +106,7 @@ def _apart(info: TopologyInfo) -> dict[str, Any]:
 def _without_traces(info: dict[str, Any]) -> dict[str, Any]:
     """Returns what a beat says: the errors of all components with their traces are too much for every few seconds.
 
-    Each error has a record of its own, with the trace.
+    Each error has its own record, with the trace.
     """
     errors = [error for component in info["components"].values() for error in component["errors"]]
     for error in [*errors, *info["system_errors"]]:

@@ -40,7 +40,7 @@ def main() -> None:
     folder.write(LocalBeat(number=1, step="starting", status="", message="ready"))
     while (slot := folder.taken()) is None:
         if os.getppid() != parent:
-            _end()  # the supervisor is gone, and the next one keeps spares of its own
+            _end()  # the supervisor is gone, and the next one keeps its own spares
         time.sleep(_POLL_SECS)
     _become_driver(RunFolder(slot), session)
 

@@ -17,7 +17,7 @@ class PacemakerState:
     pulses: int = 0
     """How many heartbeats it has."""
     bytes: int = 0
-    """Of their values."""
+    """The bytes of their values."""
     writes_per_sec: float = 0.0
     """New heartbeats a second, as this Nimbus sees them: of several between two looks, one counts."""
     read_secs: float = 0.0

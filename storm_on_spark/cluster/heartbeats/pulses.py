@@ -13,7 +13,7 @@ class PulseReader(Closing):
     """The heartbeats in one Pacemaker. One thread uses it.
 
     Our server answers `GET_ALL_PULSE_FOR_PATH` with the heartbeats below a path, as the name says. Storm's own answers
-    it without data: there each heartbeat takes a request of its own, as from Storm's Nimbus.
+    it without data: there each heartbeat takes its own request, as from Storm's Nimbus.
 
     Args:
         connection: to the server.

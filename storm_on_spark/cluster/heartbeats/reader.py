@@ -157,7 +157,7 @@ class PacemakerReader(HeartbeatReader):
         self._warned: set[str] = set()
 
     def start(self) -> None:
-        """Looks once, then periodically on a thread of its own; Pacemakers may be away."""
+        """Looks once, then periodically on its own thread; Pacemakers may be away."""
         self.look()
         self._thread.start()
 
@@ -258,7 +258,7 @@ class PacemakerReader(HeartbeatReader):
         self._publish({name: beat for name, beat in newest.items() if name in beaters.topologies})
 
     def _read(self, server: _Server) -> dict[str, Hashable] | None:
-        """Reads one server; returns the signs of who wrote there, None if it can't be read."""
+        """Reads one server; returns the signs of the writers there, None if it can't be read."""
         with self._lock:
             gone = list(self._to_delete[server.state.server])
         began = self._clock()

@@ -64,7 +64,7 @@ class PacemakerSettings:
     threads: int = 2
     """How many servers are read at the same time."""
     most_bytes: int = 10 << 20
-    """Of a message."""
+    """The longest message, in bytes."""
     timeout_secs: float = 1.0
     """For a connection, and for each answer after the one before, as in Storm."""
     tls: ssl.SSLContext | None = field(default=None, repr=False, compare=False)

@@ -1,6 +1,6 @@
 """Which of several Pacemakers a writer uses. No I/O, no clock.
 
-A writer has an order of its own, in which it prefers the servers, and stays with the first that works. One that failed
+A writer has its own order, in which it prefers the servers, and stays with the first that works. One that failed
 is left alone for a while, longer each time in a row; then it is tried again. So a server that comes back is used again,
 and writers spread over the servers as they did before.
 """

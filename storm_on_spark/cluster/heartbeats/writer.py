@@ -65,7 +65,7 @@ class ZooKeeperWriter(BeatWriter):
 
 
 class _Latest(Closing):
-    """Runs the latest call that was queued, on a thread of its own."""
+    """Runs the latest call that was queued, on its own thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name

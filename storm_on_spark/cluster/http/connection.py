@@ -157,7 +157,7 @@ class LimitedProtocol(H11Protocol):
         self._early: list[bytes] | None = []
         #: Whether nothing has come yet.
         self._fresh = True
-        #: Whether what comes is read no more, as it is no HTTP.
+        #: Whether input is no longer read, because it is not HTTP.
         self._refused = False
         self._frames: FrameReader | None = None
         #: The login that is under way.
@@ -346,7 +346,7 @@ class LimitedProtocol(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Has the connection looked at again when its time is over."""
+        """Schedules the next check of the connection, when its time is over."""
         deadline = self._connections.places.deadline(self.number)
         if self._timer is not None:
             self._timer.cancel()

@@ -58,7 +58,7 @@ class FrameService:
     """What answers frames.
 
     Args:
-        answer: takes a frame and returns one; runs on a thread of its own. It raises `FrameError` to hang up.
+        answer: takes a frame and returns one; runs on its own thread. It raises `FrameError` to hang up.
         limit: most bytes of a frame.
         threads: most frames that are answered at the same time.
         login: begins a login; None if connections begin with a frame.

@@ -109,7 +109,7 @@ class ConnectionLimits:
     def deadline(self, connection: int) -> float | None:
         """Returns when a connection is to be closed if nothing happens; None in a body, while busy, or not here.
 
-        The reader of a body has a time limit of its own.
+        The reader of a body has its own time limit.
         """
         place = self._places.get(connection)
         if place is None or place.phase in ("body", "busy"):
@@ -127,7 +127,7 @@ class ConnectionLimits:
             place.phase, place.since = phase, now
 
     def _make_room(self, group: str) -> bool:
-        """Has that connection of an address closed that has been of no use for longest."""
+        """Closes the connection of an address that has been useless for longest."""
         idle = [
             (place.since, number)
             for number, place in self._places.items()

@@ -1,4 +1,4 @@
-"""The HTTP server that all have who serve HTTP here: REST, logs, metrics, the source `http` of streams."""
+"""The one HTTP server of this package: for REST, logs, metrics, and the source `http` of streams."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class HttpServer(Service):
-    """Serves an application on a thread of its own.
+    """Serves an application on its own thread.
 
     Args:
         app: the application.

@@ -127,7 +127,7 @@ class Receiver:
         self._file.write(data)
 
     def finish(self) -> ArtifactInfo:
-        """Makes it appear, and returns what it is."""
+        """Makes the upload visible, and returns its description."""
         self._file.flush()
         self._scratch.rename(self._path)
         return ArtifactInfo(name=self._path.name, size=self._size, sha256=self._digest.hexdigest())

@@ -70,7 +70,7 @@ def rebalance(
     executors: Mapping[str, int] | None = None,
     tasks: Mapping[str, int] | None = None,
 ) -> StormBase:
-    """Has a topology's driver restarted after the wait, with other settings and maybe in another slot.
+    """Restarts a topology's driver after the wait, with other settings and maybe in another slot.
 
     Args:
         base: the topology.

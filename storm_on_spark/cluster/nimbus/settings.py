@@ -11,7 +11,7 @@ from storm_on_spark.api.config.settings import Settings
 
 @dataclass(frozen=True)
 class NimbusSettings(Settings):
-    """Of a Nimbus itself."""
+    """Settings of a Nimbus itself."""
 
     seeds: Annotated[tuple[str, ...], Config.NIMBUS_SEEDS]
     bind_address: Annotated[str, Config.NIMBUS_BIND_ADDRESS]
@@ -34,7 +34,7 @@ class NimbusSettings(Settings):
 
 @dataclass(frozen=True)
 class ReplicationSettings(Settings):
-    """Of a topology: how many copies of its code there must be before it runs."""
+    """Settings of a topology: how many copies of its code there must be before it runs."""
 
     min_count: Annotated[int, Config.TOPOLOGY_MIN_REPLICATION_COUNT]
     max_wait_secs: Annotated[int, Config.TOPOLOGY_MAX_REPLICATION_WAIT_TIME_SEC]

@@ -1,4 +1,4 @@
-"""How a topology is submitted, in steps from which the next leader goes on when this one dies.
+"""How a topology is submitted, in steps from which the next leader continues when this one dies.
 
 Each is written under the leader's fence.
 
@@ -6,7 +6,7 @@ Each is written under the leader's fence.
     storing       counter, names/<name>,                          the next one removes it; the client sends it again
                   submissions/<key> (storing)
     uploaded      nothing more; the code is in the distributor    as before
-    replicating   code/<id>, submissions/<key> (replicating)      the next one goes on, once it has the code
+    replicating   code/<id>, submissions/<key> (replicating)      the next one continues, once it has the code
     activated     storms/<id>; submissions/<key> is gone          the next one schedules it
     assigned      assignments/<id>                                nothing is left to do
 

@@ -42,7 +42,7 @@ _TABLE: Final[dict[tuple[str, Role], tuple[Scope, Scope]]] = {
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who a client is.
+    """The identity of a client.
 
     `name` is a topology's id for a topology, a login's name for a daemon, and an address for anyone.
     """

@@ -26,11 +26,11 @@ class Quota(msgspec.Struct, frozen=True):
     """How much may be kept."""
 
     keys: int = 100_000
-    """Of one client."""
+    """Paths of one client, at most."""
     client_bytes: int = 512 << 20
-    """Of one client: paths, values and what an entry takes itself."""
+    """Bytes of one client, at most: paths, values and the overhead of entries."""
     all_bytes: int = 2 << 30
-    """Of all clients."""
+    """Bytes of all clients, at most."""
 
     def of_a_topology(self) -> Quota:
         """Returns how much a topology may keep: it has one driver, and what a Nimbus reads of it is one message."""
@@ -72,7 +72,7 @@ class Heartbeats:
         self._quota = quota
         self._of_a_topology = quota.of_a_topology()
         self.expiry = expiry
-        """Seconds until a path goes that nobody has put again; it may be changed at any time."""
+        """Seconds until a path is removed that is not written again; it may be changed at any time."""
         #: In order of `at`: the path that was put longest ago is first.
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         #: The names right below a path, for every path that has any, as the keys of a dict: in order, without values.

@@ -109,7 +109,7 @@ class Message(msgspec.Struct, frozen=True):
     type: MessageType
     data: Data = None
     id: int = -1
-    """Of a request, chosen by the client; -1 for messages of a login."""
+    """The number of a request, chosen by the client; -1 for messages of a login."""
 
 
 # Thrift's numbers of types.

@@ -1,4 +1,4 @@
-"""A Pacemaker server: an event loop on a thread of its own."""
+"""A Pacemaker server: an event loop on its own thread."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PacemakerServer(Service):
 
     @property
     def port(self) -> int:
-        """That it listens on."""
+        """The port that it listens on."""
         return int(self._listener.getsockname()[1])
 
     @property
@@ -148,7 +148,7 @@ def _warn_if_open(settings: ServerSettings) -> None:
 
 
 def _allow_files(files: int) -> None:
-    """Has the process open as many files as connections may need, as far as the system lets it."""
+    """Raises the limit of open files to what connections may need, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = files if hard == resource.RLIM_INFINITY else min(files, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -43,7 +43,7 @@ def _of(name: str, reading: KafkaReading) -> SpoutLag:
 
 
 def compiled_pattern(text: str) -> re.Pattern[str]:
-    """Compiles a pattern of topics, which whoever submits a topology chooses.
+    """Compiles a pattern of topics, which comes from the topology.
 
     Python's matching is exponential for some patterns, and would stop the whole Nimbus. What is compiled here takes at
     most quadratic time, for names of at most 249 characters: few repetitions, none of a group, and few alternatives.

@@ -6,7 +6,7 @@ A signed node holds an envelope as JSON:
 
 The signature is over kind, path, stamp and the very bytes of the record, so a record can't be changed, moved to another
 path or passed off as another kind. The stamp is the leader's: its epoch, and a number that grows with each of its
-writes. Whoever has read a record at a path takes no older one there (`Stamps`).
+writes. A reader that has read a record at a path accepts no older one there (`Stamps`).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def with_own_token(
 
     Raises:
         ConfigError: the configuration names a token, and none is wanted.
-        SetupError: the file can't be made, or is not the user's alone.
+        SetupError: the file can't be made, or others than the user can access it.
     """
     found = dict(conf)
     if SecuritySettings.of(found).token_file is not None:
@@ -107,7 +107,7 @@ def kept_secret(path: Path) -> Path:
     """Makes a file with a random secret, unless there is one; returns its path.
 
     Raises:
-        SetupError: it can't be made, or is not the user's alone.
+        SetupError: it can't be made, or others than the user can access it.
     """
     if not writable_dir(path.parent) or not own_dir(path.parent):
         raise SetupError(

@@ -30,12 +30,12 @@ class Tls:
 
     @property
     def scheme(self) -> Scheme:
-        """Of the cluster's URLs."""
+        """The scheme of the cluster's URLs."""
         return "http" if self.client is None else "https"
 
     @property
     def verify(self) -> ssl.SSLContext | bool:
-        """For `httpx`."""
+        """The argument `verify` of `httpx`."""
         return True if self.client is None else self.client
 
     @classmethod

@@ -136,7 +136,7 @@ class ClusterView(Service):
             )
 
     def set_beats(self, beats: Mapping[str, WorkerBeat]) -> None:
-        """Has drivers' heartbeats shown, by topology id, that are kept elsewhere; the later of two counts."""
+        """Adds drivers' heartbeats that are kept elsewhere, by topology id; the later of two counts."""
         self._items.put(lambda dirty: setattr(dirty, "beats", beats))
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class ClusterView(Service):
             self._thread = None
 
     def on_change(self, callback: OnChange) -> Callable[[], None]:
-        """Has `callback` called with the names of folders that have changed, after `snapshot()` shows it.
+        """Calls `callback` with the names of folders that have changed, after `snapshot()` shows the change.
 
         It is called on the thread that reads: nothing is read before it returns. `leader-info` stands for who leads.
 

@@ -27,7 +27,7 @@ class Ready:
 
     unpacked: Unpacked
     packages: Path | None
-    """Where what it requires was installed."""
+    """The folder in which its requirements are installed."""
 
 
 class CodeStore:

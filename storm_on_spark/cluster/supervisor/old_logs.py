@@ -22,7 +22,7 @@ class KeptLog(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     topology_id: str
     port: int
-    """Of the slot."""
+    """The port of the slot."""
     size: int
     modified: float
     """When something was added last; seconds since the epoch."""

@@ -1,4 +1,4 @@
-"""A driver's processes: started in a session of their own, found again, stopped, killed."""
+"""A driver's processes: started in their own session, found again, stopped, killed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class DriverProcess:
 def launch(
     folder: RunFolder, output: Path, environment: Mapping[str, str] | None = None, module: str = DRIVER
 ) -> DriverProcess:
-    """Starts a driver in a session of its own; it continues when this process ends.
+    """Starts a driver in its own session; it continues when this process ends.
 
     Args:
         folder: with the driver's `DriverSpec`.

@@ -11,7 +11,7 @@ from storm_on_spark.api.config.settings import Settings
 
 @dataclass(frozen=True)
 class SupervisorSettings(Settings):
-    """Of a supervisor itself."""
+    """Settings of a supervisor itself."""
 
     local_dir: Annotated[str, Config.STORM_LOCAL_DIR]
     hostname: Annotated[str | None, Config.STORM_LOCAL_HOSTNAME]

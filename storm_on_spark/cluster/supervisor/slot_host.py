@@ -102,7 +102,7 @@ class SlotHost:
 
     @property
     def pid(self) -> int | None:
-        """Of the driver that was started or found last."""
+        """The process id of the driver that was started or found last."""
         return None if self._process is None else self._process.pid
 
     def attach(self, now: float) -> None:

@@ -37,7 +37,7 @@ _MOST_BYTES: Final = 4096
 
 
 class Status(IntEnum):
-    """Of a message of a login."""
+    """The longest message of a login, in bytes."""
 
     START = 1
     OK = 2

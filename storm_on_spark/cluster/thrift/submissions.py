@@ -111,7 +111,7 @@ def submit(
         control.inbox.remove(key)
         with contextlib.suppress(CodeError):
             uploads.remove(control.inbox, location)
-    # As with Storm, who is answered finds the topology.
+    # As with Storm, a client that has its answer finds the topology.
     deadline = time.monotonic() + _SUBMITTED_SECS
     while topology_id not in control.snapshot().storms and time.monotonic() < deadline:
         time.sleep(_LOOK_SECS)

@@ -24,7 +24,7 @@ Parts = tuple[str, ...]
 class KeptNodes(Closing):
     """Keeps ephemeral nodes alive: what is registered stays so until it is dropped, over expired sessions too.
 
-    A thread of its own does it. Closing drops all of them, as far as there is a connection.
+    A separate thread does it. Closing drops all of them, as far as there is a connection.
 
     Args:
         tree: over a session that has been started.

@@ -19,7 +19,7 @@ class Lease:
     anything. (Gray and Cheriton, "Leases", 1989.)
 
     Only the answer to what a quorum has agreed to counts, a write or a transaction. A server that has lost the others
-    goes on answering reads until it notices.
+    still answers reads until it notices.
 
     Example:
         >>> lease = Lease()

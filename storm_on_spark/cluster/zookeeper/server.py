@@ -1,6 +1,6 @@
 """Real ZooKeeper servers on this machine, for development and tests: one, or an ensemble.
 
-They are reachable from this machine only, keep their data in a folder of their own, and end with the process that
+They are reachable from this machine only, keep their data in their own folder, and end with the process that
 started them, however that ends.
 """
 
@@ -35,7 +35,7 @@ _JARS: Final = (
 
 
 class ZooKeeperServer(Server):
-    """One ZooKeeper server, in a process of its own.
+    """One ZooKeeper server, in its own process.
 
     Args:
         data_dir: where its data is kept; None for a temporary folder that goes when it is closed.

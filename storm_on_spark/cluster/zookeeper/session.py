@@ -6,7 +6,7 @@ states are handed to a thread of ours, which calls the listeners one after the o
 What kazoo does, and what follows from it:
 
 - While it has no connection (SUSPENDED) it queues requests for as long as that lasts: nobody may wait without a limit.
-- It forgets all watches as soon as the connection breaks, not only with the session. Whoever watches looks again
+- It forgets all watches as soon as the connection breaks, not only with the session. A watcher looks again
   after every CONNECTED.
 - It finds out that its session has expired only when a server tells it so: a client that is cut off stays SUSPENDED.
 - It sends a ping, and misses the answer, only when it has nothing else to send: while somebody keeps asking, it never
@@ -56,7 +56,7 @@ class ZooKeeperSession(Service):
 
     Args:
         settings: which ZooKeeper.
-        clock: seconds, for intervals; by default one that goes on while the machine sleeps, where there is one.
+        clock: seconds, for intervals; by default one that continues while the machine sleeps, where there is one.
         keyring: signs what is written, and says what counts of what is read.
         layout: of the cluster's tree.
 
@@ -128,7 +128,7 @@ class ZooKeeperSession(Service):
 
     @contextlib.contextmanager
     def proof(self) -> Iterator[None]:
-        """Takes the answer to a transaction, which is asked for inside, as the proof that the session lives."""
+        """Takes the answer to a transaction that is sent inside as proof that the session lives."""
         session_id, sent_at = self.session_id, self._clock()
         yield
         if session_id is not None:
@@ -192,7 +192,7 @@ class ZooKeeperSession(Service):
             self._thread = None
 
     def add_listener(self, listener: Listener) -> Callable[[], None]:
-        """Has `listener` called with every new state, on a thread that it may block for a moment.
+        """Calls `listener` with every new state, on a thread that it may block for a moment.
 
         Returns:
             What removes it again.

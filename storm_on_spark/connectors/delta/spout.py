@@ -63,7 +63,7 @@ _OURS: Final[Mapping[str, str]] = {
 
 
 def prepare(spark: SparkSession) -> None:
-    """Has a session read Delta tables.
+    """Makes a session able to read Delta tables.
 
     Raises:
         SetupError: the jars can't be had.

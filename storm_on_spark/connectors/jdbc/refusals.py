@@ -42,7 +42,7 @@ def refuses(module: Any, error: Exception, still_answers: Callable[[], bool]) ->
     Args:
         module: what has the classes of errors: the driver, a module of DB-API 2, or see `errors_of`.
         error: what a statement or the commit raised; the transaction was rolled back.
-        still_answers: asks the table for nothing over the same connection; called where the error alone doesn't tell.
+        still_answers: asks the table for nothing over the same connection; called if the error itself doesn't tell.
 
     Example:
         >>> refuses(sqlite3, sqlite3.IntegrityError("CHECK constraint failed"), lambda: True)

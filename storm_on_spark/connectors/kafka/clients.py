@@ -180,7 +180,7 @@ class Clients:
                     _log.warning("%s: Kafka answers again", self._name)
 
     def _free_sockets(self) -> None:
-        """Has Python look for garbage once a minute: kafka-python leaves the sockets of refused connections there."""
+        """Collects garbage once a minute: kafka-python leaves the sockets of refused connections there."""
         now = time.monotonic()
         if now - self._collected > _COLLECT_SECS:
             self._collected = now

@@ -18,7 +18,7 @@ _ANSWER_MS: Final = 10_000
 
 @dataclass(frozen=True)
 class Lag:
-    """Of one partition."""
+    """The lag of one partition."""
 
     committed: int | None
     """The offset that the group continues with; None if it has committed nothing."""
@@ -37,7 +37,7 @@ class Reading:
     pattern: re.Pattern[str] | None
     group: str
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Of a consumer; they may hold secrets."""
+    """Settings of a consumer; they may hold secrets."""
 
     @classmethod
     def of(cls, config: KafkaSpoutConfig) -> Reading:

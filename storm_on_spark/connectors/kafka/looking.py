@@ -155,7 +155,7 @@ class LookUps:
     def _starts(
         self, client: Any, partitions: list[Any], first: bool, topic_ids: Mapping[str, str]
     ) -> dict[Partition, int]:
-        """Returns the positions from which partitions begin that nobody has read."""
+        """Returns the positions from which unread partitions begin."""
         if not partitions:
             return {}
         strategy = self._config.first_poll_offset_strategy

@@ -67,7 +67,7 @@ class KafkaRecord:
             return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Has key and value pickled, and not the functions that make them."""
+        """Pickles key and value, not the functions that make them."""
         return type(self), tuple(getattr(self, each.name) for each in dataclasses.fields(self))
 
 

@@ -21,7 +21,7 @@ version=1
 cluster.id=c3Rvcm0tb24tc3BhcmstMQ
 node.id={node}
 """
-"""What formatting the storage writes; Kafka's tool for it would start a JVM of its own."""
+"""What formatting the storage writes; Kafka's tool for it would start its own JVM."""
 
 _PROPERTIES: Final = """\
 process.roles={roles}

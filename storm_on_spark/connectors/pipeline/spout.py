@@ -118,7 +118,7 @@ def _typed(frame: DataFrame) -> dict[str, str | None]:
     """Returns the columns of a DataFrame, with the types that fields have names for."""
     names = [name for name, _ in frame.dtypes]
     if len(set(names)) < len(names):
-        raise ConfigError(f"columns have names of their own (given {', '.join(names):.200})", key="frame")
+        raise ConfigError(f"columns must have different names (given {', '.join(names):.200})", key="frame")
     return {name: _type(kind) for name, kind in frame.dtypes}
 
 

@@ -35,7 +35,7 @@ _REFUSED: Final = 403
 
 @dataclass(frozen=True)
 class QueueServer:
-    """Where a queue is, and who asks.
+    """Where a queue is, and the login for it.
 
     Args:
         host: of the server.
@@ -130,7 +130,7 @@ class Link:
         self._thread.start()
 
     def settle(self, message_id: MessageId, done: bool) -> None:
-        """Has a message deleted, or put back; one of a former connection is back already."""
+        """Deletes a message, or puts it back. One of a former connection is already back."""
         with self._lock:
             if self._connection is not None and message_id.connection == self._number:
                 call = partial(self._settle, self._channel, message_id.tag, done)

@@ -115,12 +115,12 @@ class QueueSpout(BaseRichSpout):
             self._collector.emit(values, message_id)
 
     def ack(self, message_id: MessageId) -> None:
-        """Has the message deleted."""
+        """Deletes the message from the queue."""
         if self._link is not None:
             self._link.settle(message_id, True)
 
     def fail(self, message_id: MessageId) -> None:
-        """Has the message put back."""
+        """Puts the message back into the queue."""
         if self._link is not None:
             self._link.settle(message_id, False)
 

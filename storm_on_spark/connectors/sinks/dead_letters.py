@@ -2,7 +2,7 @@
 
 ```
 StormError
-└── RefusedRowError     the target refuses a row, and nobody said where it goes
+└── RefusedRowError     the target refuses a row, and there is no folder for it
 ```
 """
 
@@ -39,7 +39,7 @@ class Refused(NamedTuple):
     row: Mapping[str, Any]
     error: str
     number: int = 0
-    """Of the row, among those of the micro-batch."""
+    """The row's number in the micro-batch."""
 
 
 class DeadLetters:

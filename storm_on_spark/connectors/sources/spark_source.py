@@ -41,7 +41,7 @@ class _Kept:
 
     row: dict[str, Any]
     schema: pa.Schema
-    """Of the row as Spark read it; one object for all rows that were read together."""
+    """The schema of the row as Spark read it; one object for all rows that were read together."""
     failures: int = 0
     reason: str = ""
     due: float = 0.0
@@ -86,7 +86,7 @@ class SparkSourceSpout(NativeSpout):
         stream = dead_letter_stream
         if stream is not None and (not stream or stream == DEFAULT_STREAM or stream.startswith(SYSTEM_PREFIX)):
             raise ConfigError(
-                f"the dead-letter stream needs a name of its own (given {stream!r:.100})", key="dead_letter_stream"
+                f"the dead-letter stream needs its own name (given {stream!r:.100})", key="dead_letter_stream"
             )
         self._retry = retry
         self._dead_letters = stream
@@ -110,7 +110,7 @@ class SparkSourceSpout(NativeSpout):
         """Returns the streams of tuples, with their fields."""
 
     dead_letter_fields: Fields = Fields("message_id", "row", "reason", "failures")
-    """Of the dead-letter stream."""
+    """The fields of the dead-letter stream."""
 
     def dead_letter(self, message_id: Any, row: Mapping[str, Any], reason: str, failures: int) -> Sequence[Any]:
         """Returns the tuple of a row that is given up; it is emitted until it is acked."""

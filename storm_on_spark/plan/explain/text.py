@@ -113,7 +113,7 @@ def _box_lines(stage: Stage, plan: PlacedPlan, room: int | None) -> tuple[str, l
 
 
 def _narrow(rows: Sequence[Sequence[str]], room: int) -> list[str]:
-    """Returns rows with their last cells in a line of their own."""
+    """Returns rows with their last cells in their own line."""
     lines = []
     for head, row in zip(_columns([row[:_HEAD] for row in rows]), rows, strict=True):
         # What hangs below a component has a line to it.

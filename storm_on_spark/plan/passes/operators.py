@@ -9,7 +9,7 @@ from storm_on_spark.plan.model import Operator, Source
 
 
 def add_operators(graph: LogicalGraph) -> LogicalGraph:
-    """Makes each stage an operator of its own.
+    """Makes each stage its own operator.
 
     The first reads the spout logs. Exchanges bring the others the rows of the one before.
     """

@@ -18,7 +18,7 @@ class BatchAtHand:
 
     Args:
         folder: the topology's own folder in the checkpoint, with the notes of workers.
-        others: whether Spark has sources of its own, which it asks beside ours.
+        others: whether Spark has its own sources, which it asks beside ours.
         now: monotonic seconds.
     """
 

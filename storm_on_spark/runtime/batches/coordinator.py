@@ -156,7 +156,7 @@ class Coordinator:
         self.wait_until_open()
 
     def launch(self, planned: Offset, committed: int | None = None) -> None:
-        """Starts the spout hosts, which open their spouts while the caller goes on.
+        """Starts the spout hosts, which open their spouts while the caller continues.
 
         Args:
             planned: the last offset that Spark has in its log; the topology's time continues from there.
@@ -389,7 +389,7 @@ class Coordinator:
         self._hold_sources()
 
     def _hold_sources(self) -> None:
-        """Has the sources held whose spouts keep too many rows, and lets the others read."""
+        """Holds the sources whose spouts keep too many rows, and lets the others read."""
         if self._hold is None:
             return
         with self._changed:

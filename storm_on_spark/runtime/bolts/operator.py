@@ -1,6 +1,6 @@
 """Executing an operator: chunks in, rows out.
 
-It is the same for all operators; what differs is who brings the chunks (`storm_on_spark.spark`), how many stages there
+It is the same for all operators; they differ in what brings the chunks (`storm_on_spark.spark`), how many stages there
 are, and whether there is state. Within an operator, chunks go from stage to stage in this process, as bytes, as they do
 between operators: what a bolt does to a value is not seen in another.
 """

@@ -1,6 +1,6 @@
 """Chunks, which Spark moves between stages instead of tuples.
 
-A chunk is one binary row that holds everything one task sent to one other task in one execution. A row of its own for
+A chunk is one binary row that holds everything one task sent to one other task in one execution. A separate row for
 each tuple costs about ten times as much. The layout, little endian:
 
     header   version u8, kind u8, flags u16, target i32, source i32, sequence i64, size u32, stream u32, extra u32
@@ -21,7 +21,7 @@ each tuple costs about ten times as much. The layout, little endian:
       LEFT    the same, of rows whose roots were not acked in the micro-batch that read them; for the sink
       READ    a pickled position: what a native spout (`source`) noted of rows that were read; for the sink
       REPORT  pickled records for the sink: metrics and errors
-      WRITTEN what a task of a `SinkBolt` hands over to the sink, in a form of its own; `source` is the task
+      WRITTEN what a task of a `SinkBolt` hands over to the sink, in its own form; `source` is the task
 
 `sequence` orders the chunks of one source, so a receiver that sorts by (source, sequence) sees emit order.
 

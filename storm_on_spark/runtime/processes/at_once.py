@@ -6,7 +6,7 @@ folder that its JVM is about to write to, and that JVM never ends). So the proce
 its children are killed, its temporary folders are removed, and it ends.
 
 Python calls a handler on the main thread, which may be in a call of the system that a signal does not interrupt (see
-`storm_on_spark.runtime.processes.signals`). A thread of its own hears of each signal by a pipe, and does the work.
+`storm_on_spark.runtime.processes.signals`). A separate thread hears of each signal by a pipe, and does the work.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
 _folders: dict[Path, None] = {}
 """Temporary folders of this process."""
 _leaders: dict[int, None] = {}
-"""Children that lead sessions of their own and end with this process."""
+"""Children that lead their own sessions and end with this process."""
 _last_words: list[Callable[[str], object]] = []
 _ours = 0
 """The process that this module was installed in. Children that it forks have the same handlers."""

@@ -57,7 +57,7 @@ def breathed_at(page: bytes) -> float:
 
 
 def holder(page: bytes) -> str:
-    """Returns who holds the interpreter of a process whose page this is, for a message.
+    """Returns which code holds the interpreter of the process with this page, for a message.
 
     Example:
         >>> holder(b"[count:4] " + bytes(SIZE - 10))

@@ -1,4 +1,4 @@
-"""A program in a process of its own, kept by a thread, so that it ends with this process, however that ends."""
+"""A program in its own process, kept by a thread, so that it ends with this process, however that ends."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _note: Callable[[str], None] | None = None
 
 
 def note_labels(note: Callable[[str], None] | None) -> None:
-    """Has each label said to `note` from here on, in a process one thread of which executes tasks."""
+    """Calls `note` with each new label from now on, in a process in which one thread executes tasks."""
     global _note  # as is standard output, of which the labels are
     _note = note
 

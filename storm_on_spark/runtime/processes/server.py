@@ -86,7 +86,7 @@ class Server(Service):
 
     @property
     def pid(self) -> int | None:
-        """Of its process; None when it doesn't run."""
+        """The id of its process; None when it doesn't run."""
         return self._processes[-1].pid if self._processes else None
 
     @property
@@ -144,7 +144,7 @@ class Server(Service):
             process.send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Has a paused server go on."""
+        """Resumes a paused server."""
         for process in self._processes:
             process.send(signal.SIGCONT)
 

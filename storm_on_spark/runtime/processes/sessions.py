@@ -1,6 +1,6 @@
 """Processes by session: all that one process started, in any process group.
 
-Spark's Python daemon makes a process group of its own, so a group does not hold all of a driver; a session does.
+Spark's Python daemon makes its own process group, so a group does not hold all of a driver; a session does.
 Everything is read from `/proc`; without it, only the leader of a session is known.
 """
 

@@ -52,7 +52,7 @@ def setting(event: threading.Event) -> Callable[[int, FrameType | None], None]:
     """
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        # Another thread can wait for the lock. `threading.Thread` has locks of its own, which its `start` waits for.
+        # Another thread can wait for the lock. `threading.Thread` has its own locks, which its `start` waits for.
         _thread.start_new_thread(event.set, ())
 
     return on_signal
@@ -76,7 +76,7 @@ def put_back(handlers: Mapping[signal.Signals, Any] | Mapping[int, Any]) -> None
 
 @contextmanager
 def handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Has `handler` called by the signals that are to end this process; of use in the main thread only."""
+    """Calls `handler` on the signals that end this process; works in the main thread only."""
     before = {number: signal.signal(number, handler) for number in handled()}
     try:
         yield

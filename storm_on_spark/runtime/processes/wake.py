@@ -33,7 +33,7 @@ class Wake:
         self._watched: int | None = None
 
     def set(self) -> None:
-        """Ends the wait that goes on, or the next one; without effect once this is closed."""
+        """Ends the current wait, or the next one; without effect once this is closed."""
         if not self._set:
             with self._lock:
                 if not self._closed:

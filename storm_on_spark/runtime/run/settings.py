@@ -11,7 +11,7 @@ from storm_on_spark.api.config.settings import Settings
 
 @dataclass(frozen=True)
 class SpoutSettings(Settings):
-    """Of a spout's tasks."""
+    """Settings of a spout's tasks."""
 
     max_pending: Annotated[int | None, Config.TOPOLOGY_MAX_SPOUT_PENDING]
     log_max_bytes: Annotated[int, Config.TOPOLOGY_SPOUT_LOG_MAX_BYTES]
@@ -21,7 +21,7 @@ class SpoutSettings(Settings):
 
 @dataclass(frozen=True)
 class BoltSettings(Settings):
-    """Of a bolt's tasks."""
+    """Settings of a bolt's tasks."""
 
     fail_fast: Annotated[bool, Config.TOPOLOGY_FAIL_FAST]
     tick_secs: Annotated[int | None, Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS]
@@ -31,7 +31,7 @@ class BoltSettings(Settings):
 
 @dataclass(frozen=True)
 class HookSettings(Settings):
-    """Of the hooks that every task gets."""
+    """Settings of the hooks that every task gets."""
 
     debug: Annotated[bool, Config.TOPOLOGY_DEBUG]
     names: Annotated[tuple[str, ...] | None, Config.TOPOLOGY_AUTO_TASK_HOOKS]
@@ -39,14 +39,14 @@ class HookSettings(Settings):
 
 @dataclass(frozen=True)
 class WorkerSettings(Settings):
-    """Of a process that runs tasks."""
+    """Settings of a process that runs tasks."""
 
     threads: Annotated[int, Config.TOPOLOGY_WORKER_SHARED_THREAD_POOL_SIZE]
 
 
 @dataclass(frozen=True)
 class BatchSettings(Settings):
-    """Of micro-batches and the hosts of spouts."""
+    """Settings of micro-batches and the hosts of spouts."""
 
     workers: Annotated[int, Config.TOPOLOGY_WORKERS]
     max_tuples: Annotated[int, Config.TOPOLOGY_BATCH_MAX_TUPLES]
@@ -56,7 +56,7 @@ class BatchSettings(Settings):
 
 @dataclass(frozen=True)
 class TrackingSettings(Settings):
-    """Of tuple trees.
+    """Settings of tuple trees.
 
     Example:
         >>> TrackingSettings.of({"topology.message.timeout.secs": 2}).timeout_ms
@@ -74,7 +74,7 @@ class TrackingSettings(Settings):
 
 @dataclass(frozen=True)
 class ReportSettings(Settings):
-    """Of what is said of errors and of tasks that hang."""
+    """Settings of reports about errors and hanging tasks."""
 
     max_errors: Annotated[int, Config.TOPOLOGY_MAX_ERROR_REPORT_PER_INTERVAL]
     interval_secs: Annotated[int, Config.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS]

@@ -50,7 +50,7 @@ class RunSpec:
     worker_hooks: tuple[bytes, ...] = ()
     """The topology's worker hooks, cloudpickled one by one."""
     port: int = NO_PORT
-    """Of the slot that runs the topology."""
+    """The port of the slot that runs the topology."""
 
     @property
     def realtime(self) -> bool:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_background(work: Callable[[], T], name: str) -> Future[T]:
-    """Starts `work` in a daemon thread of its own; a thread costs far less than a call of a store.
+    """Starts `work` in its own daemon thread; a thread costs far less than a call of a store.
 
     Args:
         work: what is to be done.

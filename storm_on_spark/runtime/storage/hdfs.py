@@ -213,7 +213,7 @@ class HdfsStorage(Storage):
     def _call(self, work: Callable[[Client], T]) -> T:
         """Returns what `work` returns; its errors are `OSError`s.
 
-        A thread of its own can be left behind; it takes 0.1 ms where a write takes 20.
+        A separate thread can be left behind; it takes 0.1 ms where a write takes 20.
         """
         client = self._connected()
         try:

@@ -62,7 +62,7 @@ class Storage(ABC):
     def put(self, name: str, data: bytes) -> None:
         """Makes an object, or replaces it; readers see all of the old one or all of the new one.
 
-        Only for what one writer owns, or where it does not matter who was last.
+        Only for what one writer owns, or where it does not matter which writer was last.
 
         Raises:
             OSError: it can't be written.

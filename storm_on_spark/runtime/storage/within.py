@@ -1,4 +1,4 @@
-"""A folder of a store, as a store of its own."""
+"""A folder of a store, as a store itself."""
 
 from __future__ import annotations
 

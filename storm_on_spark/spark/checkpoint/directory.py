@@ -270,7 +270,7 @@ class Found:
     identity: str = ""
     """`storm_id` of its manifest; empty where there is none."""
     name: str = ""
-    """Of its topology."""
+    """The name of its topology."""
     committed: bool = False
     """Whether a micro-batch was committed."""
 

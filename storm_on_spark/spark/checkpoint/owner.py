@@ -1,9 +1,9 @@
 """The owner of a checkpoint: a fence that needs no server.
 
-A driver that lost sight of ZooKeeper goes on running. When another one is given its topology, the two share nothing
-but the checkpoint; so its owner stands there, in `storm/owner.json`. A driver that takes a checkpoint over writes
-itself down first, and checks regularly that the file still names it. Epochs order the owners:
-one that slept since it was allowed to start comes too late (a fencing token, as in Chubby's sequencers).
+A driver that has lost its connection to ZooKeeper keeps running. When another one is given its topology, the two share
+nothing but the checkpoint; so its owner stands there, in `storm/owner.json`. A driver that takes a checkpoint over
+writes itself down first, and checks regularly that the file still names it. Epochs order the owners: one that slept
+since it was allowed to start comes too late (a fencing token, as in Chubby's sequencers).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The owner of a checkpoint in a store, which has no locks.
 
-Each owner has a claim in `storm/owners/`, with a number of its own; the greatest one counts. An owner writes a beat
-into its claim now and then. A start that wants the checkpoint first checks whether the owner's beat goes on: then the
+Each owner has a claim in `storm/owners/`, with its own number; the greatest one counts. An owner writes a beat
+into its claim now and then. A start that wants the checkpoint first checks whether the owner still beats: then the
 checkpoint is in use. If it stands still, it is taken over, and an owner that had only been frozen finds a greater claim
 when it wakes. Until then it may write: what it writes bears its own number, which no later owner reads.
 

@@ -40,7 +40,7 @@ class StoredCheckpoint(Checkpoint):
 
     def _claimed(self) -> StoreFence:
         token, pid = uuid.uuid4().hex, os.getpid()
-        # A scope of its own: nothing has ordered this start before another.
+        # A separate scope: nothing has ordered this start before another.
         owner = Owner(f"start {token[:12]}", 0, token, this_kernel(), pid, started_at(pid) or "")
         try:
             fence = StoreFence(within(self.place.open(), OWNERS), str(self.location), owner)
@@ -107,7 +107,7 @@ def take_over(checkpoint: str | os.PathLike[str], owner: Owner, spark: SparkSess
 
 
 def reset_stored(checkpoint: str | os.PathLike[str], spark: SparkSession) -> None:
-    """Removes a topology's checkpoint from a store, so that it starts afresh. The numbers of its owners go on.
+    """Removes a topology's checkpoint from a store, so that it starts afresh. The numbers of its owners continue.
 
     Raises:
         CheckpointError: it is in use, or the folder is something else.

@@ -1,6 +1,6 @@
 """The streaming source: positions in the spout logs as offsets, and a first operator without state in its read.
 
-Spark runs the driver's side of a Python data source in a process of its own. That process knows nothing: it asks the
+Spark runs the driver's side of a Python data source in its own process. That process knows nothing: it asks the
 coordinator over a Unix socket how far the next batch reaches. `read` runs in Python workers, takes the chunks of its
 partition from the logs and executes the bolts that are fused with the spouts.
 

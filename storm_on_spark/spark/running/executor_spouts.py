@@ -133,7 +133,7 @@ class ExecutorSpouts:
         return [str(executor.host()) for executor in executors if executor.port() != driver]
 
     def cancel(self, job: _Job) -> None:
-        """Has Spark end a host's job."""
+        """Ends a host's Spark job."""
         self._context.cancelJobGroup(job.group)
 
     def run(self, job: _Job) -> None:
@@ -144,7 +144,7 @@ class ExecutorSpouts:
         """
         context, machine = self._context, job.machine
         context.setJobGroup(job.group, f"spout host {job.number} of topology {self._name}", interruptOnCancel=True)
-        # A pool of its own, where Spark shares slots out fairly among pools.
+        # A separate pool, where Spark shares slots out fairly among pools.
         context.setLocalProperty("spark.scheduler.pool", job.group)
         place = dataclasses.replace(self._place, number=job.number)
         task = _one_task(context, machine).mapPartitions(lambda _: _kept(place))

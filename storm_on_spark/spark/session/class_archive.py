@@ -2,7 +2,7 @@
 
 Java maps such an archive into memory instead of reading, checking and linking some 20 thousand classes at every start
 (application class-data sharing, JEP 310). It is made once for each Java and each set of jars, and is never required.
-Where there is one, the JVM is also started without Spark's launcher, which is a JVM of its own: what the launcher said
+Where there is one, the JVM is also started without Spark's launcher, which is a separate JVM: what the launcher said
 when the archive was made is kept beside it.
 
 `storm_on_spark.spark.class_archive` makes it.

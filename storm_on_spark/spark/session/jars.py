@@ -138,7 +138,7 @@ def fetch(
         jars: what to fetch.
         root: the cache; by default this user's.
         now: seconds since the epoch.
-        again: ask also if they could not be had within the last day; whoever asks says so, and no warning does.
+        again: ask also if they could not be had within the last day; the caller then reports it, not a warning.
     """
     found = cached(jars, root)
     if found is not None:

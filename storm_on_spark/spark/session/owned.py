@@ -1,8 +1,8 @@
 """Temporary folders whose owner holds a lock in them, so that what a killed process left can be found and removed.
 
 A process id does not name an owner: containers that share `/tmp` have processes of the same ids. A lock on a file in
-the folder does: the kernel gives it up when the owner ends, however that happens. Whoever gets it then may remove the
-folder.
+the folder does: the kernel gives it up when the owner ends, however that happens. A process that gets it then may
+remove the folder.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def make_owned(parent: Path | None = None) -> Path:
         folder = make_temporary(f"{PREFIX}-{os.getpid()}-", parent)
         try:
             lock = locked(folder / _LOCK)
-        except (BlockingIOError, FileNotFoundError):  # somebody who sweeps up was quicker
+        except (BlockingIOError, FileNotFoundError):  # another process removed it first
             remove_temporary(folder)
             continue
         except OSError:

@@ -198,7 +198,7 @@ class TcpProxy(Closing):
 
 
 def expire_session(session: ZooKeeperSession, timeout: float = 10) -> int:
-    """Has ZooKeeper end a session for real: by a second connection that takes it over and closes it.
+    """Ends a ZooKeeper session for real: a second connection takes it over and closes it.
 
     The first connection learns of it when it connects again, as after a partition that was too long.
 

@@ -58,7 +58,7 @@ class CRASH:
     """Among the items of a `ListSpout`: the spout's process kills itself with SIGKILL.
 
     Args:
-        times: how often; after as many restarts the spout goes on. Counted in a file, since nothing else
+        times: how often; after as many restarts the spout continues. Counted in a file, since nothing else
             survives.
     """
 

@@ -48,8 +48,8 @@ class SimulatedCluster(Closing):
     """Real Nimbuses and supervisors, with simulated drivers.
 
     For tests of what happens around topologies: who leads, where a topology runs, what a client is told, who may do
-    what. Daemons are in this process, where a test can look into them, or in processes of their own, to be killed.
-    Each driver is a process of its own, which owns its topology; `simulated.driver` lists what a topology's
+    what. Daemons are in this process, where a test can look into them, or in separate processes, to be killed.
+    Each driver is a separate process, which owns its topology; `simulated.driver` lists what a topology's
     configuration can ask of it. What is still there is ended at the end of a `with` statement.
 
     Args:

@@ -109,7 +109,7 @@ class DaemonProcess(Closing):
         self.stopped = False
 
     def arm(self, step: str, fault: str) -> None:
-        """Has a Nimbus kill or stop itself when a submission has come to a step, once."""
+        """Makes a Nimbus kill or stop itself once, when a submission has reached a step."""
         (self.folder / ARMED).write_text(f"{step} {fault}", "utf-8")
 
     def end(self, number: int = signal.SIGTERM) -> None:

@@ -44,7 +44,7 @@ class Runtime(Protocol):
     """The streams, or the jobs, that are deployed, and the containers that they run in."""
 
     def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> DeploymentView:
-        """Has a stream deployed, and returns how far that has come when the leader has taken it up.
+        """Requests the deployment of a stream, and returns its state once the leader has accepted the request.
 
         Args:
             name: of a stream that has been created.
@@ -102,7 +102,7 @@ class JobRuntime(Runtime, Protocol):
         """
 
     def stop(self, number: int) -> ExecutionView:
-        """Has an execution end, and returns when its steps have ended.
+        """Stops an execution, and returns when its steps have ended.
 
         Raises:
             NotFoundError: there is none of that number.

@@ -46,7 +46,7 @@ class Allocated:
 
     @property
     def path(self) -> str:
-        """Of its node."""
+        """The path of its node."""
         return f"{nodes.ALLOCATED}/{self.container}/{self.name}"
 
     @property

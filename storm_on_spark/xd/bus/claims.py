@@ -6,7 +6,7 @@ is done with those of its claims that are before its position.
 Where the claimer is gone for good, another instance takes its claims over. It first writes an empty record into the
 claimer's journal. If that one only slept, it loses at its next record, as any process that runs an instance twice does;
 and the last record says how far the claimer has come. A record that was taken over is behind the position of its new
-claimer, so it has a position of its own, by the name `<journal>#<number>`.
+claimer, so it has its own position, by the name `<journal>#<number>`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Claim(NamedTuple):
     """0 for the first claimer of a record."""
     holder: str
     begin: int
-    """Of the message that it begins with."""
+    """The position of the first message."""
 
     def place(self, number: int) -> str:
         """Returns under which name the holder says that it is done."""

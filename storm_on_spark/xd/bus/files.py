@@ -18,9 +18,9 @@ class Read(NamedTuple):
     """How far an instance has read a journal."""
 
     number: int
-    """Of the first record that it still needs; 0 if it has not begun."""
+    """The first record that the reader still needs; 0 if it has not begun."""
     generation: int
-    """Of the deployment that it belongs to."""
+    """The generation of the reader's deployment."""
 
 
 def say_read(folder: Path, reader: str, read: Read, *, taker: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What an instance reads: journals of other instances, each from a position of its own."""
+"""What an instance reads: journals of other instances, each from its own position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Journals = Callable[[], Mapping[str, Path]]
 
 @dataclass(frozen=True)
 class Share:
-    """Which of the messages an instance takes: those of its partitions, and of the others every n-th.
+    """The messages that an instance takes: those of its partitions, and every n-th of the others.
 
     >>> [Share(1, 2).takes(3, index, None) for index in range(4)]
     [False, True, False, True]
@@ -48,7 +48,7 @@ class Inputs:
 
     Args:
         journals: which.
-        reader: the name of who reads; no other has it.
+        reader: the name of the reader; no other has it.
         positions: where to begin; what is not named begins with its first record.
         share: which messages are for the instance.
         claims: on the records of a queue; None where the instance takes part in all of them.
@@ -202,7 +202,7 @@ def beginning(
 
 
 def ends(journals: Mapping[str, Path]) -> Positions:
-    """Returns the ends of journals: who begins there sees what comes from now on."""
+    """Returns the ends of journals: a reader that begins there sees what comes from now on."""
     return {name: (Journal(folder).last() + 1, 0) for name, folder in journals.items()}
 
 

@@ -1,4 +1,4 @@
-"""The journal of one instance of a module: numbered records, each in a file of its own.
+"""The journal of one instance of a module: numbered records, each in its own file.
 
 A record has what the instance emitted, how far it has read its inputs, and its state: one file, so all or nothing. A
 number is given once, by making a hard link, which fails if the name is there: of two processes that believe to be the
@@ -38,7 +38,7 @@ class Message(NamedTuple):
     payload: Any
     headers: dict[str, Any]
     key: int | None = None
-    """Which partition it belongs to; None for any."""
+    """The partition that the message belongs to; None for any."""
 
 
 Positions = dict[str, tuple[int, int]]
@@ -52,11 +52,11 @@ class Record:
     messages: tuple[Message, ...] = ()
     positions: Positions = field(default_factory=dict)
     state: tuple[bytes | None, ...] = ()
-    """Of each component, in the order of the flow; None for one that has none."""
+    """The state of each component, in the order of the flow; None for a component without state."""
     emitted: tuple[Any, ...] = ()
     """Ids of the messages that the source is to be told of: it may have died before it heard."""
     generation: str = ""
-    """Of the deployment, and how many instances there were."""
+    """The generation of the deployment, and the number of instances."""
 
 
 class Journal:

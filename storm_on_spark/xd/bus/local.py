@@ -205,7 +205,7 @@ class LocalBus:
         return found
 
     def channel(self, channel: Channel) -> Path:
-        """Returns the folder that lists who sends to a channel."""
+        """Returns the folder that lists the senders to a channel."""
         return self.folder / _CHANNELS / f"{channel.kind}.{channel.name}"
 
     def _modules(self, feed: TapFeed | ChannelFeed) -> list[tuple[str, str]]:
@@ -241,7 +241,7 @@ class LocalPort:
         #: The first record that someone who must get it has not read yet.
         self._needed = 0
         self._unread = 0
-        #: Records before this one have been there for a while, so that whoever reads them has said so.
+        #: Records before this one have been there for a while, so that each reader of them has said so.
         self._old = 0
         #: When it was looked last, and the number of the record that came next.
         self._mark = (0.0, 0)

@@ -33,7 +33,7 @@ class TapFeed:
     """The name only."""
     label: str
     channel: Channel | None = None
-    """Where the module sends to, if not to the next one."""
+    """The channel that the module sends to, if not to the next module."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ Feed = ModuleFeed | TapFeed | ChannelFeed
 
 
 def from_now_on(feed: Feed) -> bool:
-    """Whether who reads a feed for the first time begins at its end; such readers hold nothing back.
+    """Whether a reader that reads a feed for the first time begins at its end; such readers hold nothing back.
 
     Example:
         >>> from_now_on(TapFeed("ticktock", "time")), from_now_on(ChannelFeed(Channel("queue", "orders")))
@@ -65,7 +65,7 @@ def from_now_on(feed: Feed) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an instance stands on the bus.
+    """The place of an instance on the bus.
 
     Args:
         stream: name and number of its stream.
@@ -98,7 +98,7 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Of the instance, unique on the bus."""
+        """The name of the instance, unique on the bus."""
         return reader_name(self.stream, self.label, self.sequence)
 
 
@@ -136,7 +136,7 @@ class Port(Protocol):
     """An instance's place on the bus; one thread uses it.
 
     Any method raises `TakenError` once another process runs the instance, and `BusError` where the bus does not answer.
-    Whoever uses it then closes it and begins again with a new one.
+    Its user then closes it and begins again with a new one.
     """
 
     @property

@@ -22,10 +22,10 @@ class BusSettings(Settings):
     kafka_brokers: Annotated[str, Config.XD_MESSAGEBUS_KAFKA_BROKERS]
     """`host:port`, with commas."""
     kafka_properties: Annotated[object, Config.XD_MESSAGEBUS_KAFKA_PROPERTIES]
-    """Of kafka-python, for all clients."""
+    """Settings of kafka-python, for all clients."""
     kafka_partitions: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_DEFAULT_MIN_PARTITION_COUNT]
-    """Of the topic of a channel."""
+    """Partitions of a channel's topic."""
     kafka_replication: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_DEFAULT_REPLICATION_FACTOR]
-    """Of each topic."""
+    """Replicas of each topic."""
     kafka_retention_mb: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_RETENTION_MB]
     """What may wait for those that have not read it, and what is kept for taps."""

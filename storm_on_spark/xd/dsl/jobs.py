@@ -200,7 +200,7 @@ class _JobParser(Parser):
         return self._text.startswith(":", step.position + len(step.label))
 
     def _labelled(self, step: Module) -> Module:
-        """Returns a step with a label of its own: a name that is there already gets a number, as in Spring XD."""
+        """Returns a step with its own label: a name that is there already gets a number, as in Spring XD."""
         if len(self._labels) == MOST_STEPS:
             raise DslError(Code.TOO_LONG, self._text, step.position, f"Expected at most {MOST_STEPS} steps")
         label = step.label

@@ -27,7 +27,7 @@ class Tap:
 
 @dataclass(frozen=True)
 class Transition:
-    """Where a job goes on behind a step that ends with a certain exit status.
+    """Where a job continues after a step that ends with a certain exit status.
 
     Args:
         status: the exit status; `*` stands for any characters in it, and `?` for one.
@@ -40,7 +40,7 @@ class Transition:
 
 @dataclass(frozen=True)
 class Module:
-    """One module of a stream, or one step of a job; without a label of its own, its name is its label.
+    """One module of a stream, or one step of a job; without its own label, its name is its label.
 
     Positions count characters of the definition, from 0. They are for errors, and two modules that differ only in them
     are equal.

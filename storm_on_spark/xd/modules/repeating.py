@@ -1,4 +1,4 @@
-"""What sources of our own have in common: a message that fails is emitted again, later each time."""
+"""The base of sources without a server that redelivers: a failed message is emitted again, later each time."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class RepeatingSource(BaseRichSpout):
         self._pending.pop(message_id, None)
 
     def fail(self, message_id: Any) -> None:
-        """Has a message emitted again later."""
+        """Schedules a message to be emitted again."""
         if message_id not in self._pending:
             return
         payload, headers, failures = self._pending[message_id]

@@ -28,7 +28,7 @@ class StepNode(Node, frozen=True, kw_only=True):
 
     status: Status
     execution: int
-    """In which it ran: a restart keeps what was completed before."""
+    """The execution in which it ran: a restart keeps completed steps."""
     container: str = ""
     started: float | None = None
     """Seconds since 1970."""
@@ -48,7 +48,7 @@ class ExecutionNode(Node, frozen=True, kw_only=True):
     version: int = 1
     job: str
     definition: str
-    """As it was launched."""
+    """The definition with which it was launched."""
     parameters: dict[str, str] = {}  # noqa: RUF012 # msgspec copies it
     status: Status
     created: float
@@ -60,11 +60,11 @@ class ExecutionNode(Node, frozen=True, kw_only=True):
     restarted_by: int = 0
     """The execution that continues with it; 0 for none."""
     steps: dict[str, StepNode] = {}  # noqa: RUF012 # msgspec copies it
-    """By label; those that were not started are not there."""
+    """The steps by label; those that were not started are missing."""
 
 
 class RunNode(Node, frozen=True, kw_only=True, omit_defaults=False):
-    """That a container is to run a step."""
+    """The request that a container runs a step."""
 
     stopping: bool = False
 

@@ -33,7 +33,7 @@ class Mirror(Closing):
     Args:
         tree: in ZooKeeper, over a session that is connected.
         root: the node whose tree is followed.
-        on_change: called on a thread of its own after every change; must not block.
+        on_change: called on its own thread after every change; must not block.
 
     Raises:
         UnavailableError: the tree could not be read in time.

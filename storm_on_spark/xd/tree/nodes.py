@@ -83,14 +83,14 @@ class Node(Record, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
 
 class AdminNode(Node, frozen=True, kw_only=True):
-    """An admin that is there."""
+    """A running admin."""
 
     address: str
     """`host:port` of its REST interface."""
 
 
 class Leadership(Node, frozen=True, kw_only=True):
-    """Who leads."""
+    """The leader of the admins."""
 
     leader: str
     epoch: int
@@ -104,18 +104,18 @@ class MessageRate(Node, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ContainerMetrics(Node, frozen=True, kw_only=True, omit_defaults=False):
-    """What a container measures of itself; written every ten seconds at most, and if it has changed."""
+    """A container's measurements of itself; written at most every ten seconds, if they have changed."""
 
     started: int = 0
     """Milliseconds since 1970."""
     modules: int = 0
-    """That run, fused ones included."""
+    """Running modules, including fused ones."""
     messages_in: int = 0
-    """That modules on the bus took since the container was started; fused ones are not counted."""
+    """Messages that modules on the bus took since the container was started; fused modules are not counted."""
     messages_out: int = 0
-    """That they emitted."""
+    """Messages that these modules emitted."""
     rates: dict[str, MessageRate] = {}  # noqa: RUF012 # msgspec copies it
-    """Of the busiest modules, at most 20, such as `ticktock.source.time.1`."""
+    """The rates of the busiest modules, such as `ticktock.source.time.1`; at most 20."""
     memory: int = 0
     """Bytes of the process in memory, without Spark's JVM; 0 where it is unknown."""
     cores: float = 0.0
@@ -123,7 +123,7 @@ class ContainerMetrics(Node, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ContainerNode(Node, frozen=True, kw_only=True, omit_defaults=False):
-    """A container that is there."""
+    """A running container."""
 
     host: str
     ip: str
@@ -140,7 +140,7 @@ class Definition(Node, frozen=True, kw_only=True):
 
 
 class Deployment(Node, frozen=True, kw_only=True):
-    """That a stream is to run, and how."""
+    """The request that a stream runs, and how."""
 
     generation: int
     """Grows with every deployment in this cluster."""
@@ -149,7 +149,7 @@ class Deployment(Node, frozen=True, kw_only=True):
     going: bool = False
     """Whether it is being undeployed."""
     execution: int = 0
-    """Of a job, the latest; 0 for none."""
+    """The latest execution of a job; 0 for none."""
 
 
 class StatusNode(Node, frozen=True, kw_only=True):
@@ -178,17 +178,17 @@ class ModuleNode(Node, frozen=True, kw_only=True, omit_defaults=False):
     """An instance of a module, as its container gets it."""
 
     count: int
-    """As the manifest says; 0 for one in every matching container."""
+    """The count in the manifest; 0 for one instance in every matching container."""
     sequence: int
     instances: int
-    """How many there are."""
+    """The number of instances."""
     generation: int
     """Grows when their number changes."""
     fused: bool = False
 
 
 class Metadata(Node, frozen=True, kw_only=True, omit_defaults=False):
-    """Of an instance that runs."""
+    """Options and properties of a running instance."""
 
     options: dict[str, str]
     properties: dict[str, str]
@@ -199,13 +199,13 @@ class Order(Node, frozen=True, kw_only=True):
 
     action: Literal["deploy", "undeploy", "launch", "stop", "restart"]
     stream: str
-    """Or the job."""
+    """The name of the stream or job."""
     properties: dict[str, str] = {}  # noqa: RUF012 # msgspec copies it
-    """Of the deployment; of a launch its parameters."""
+    """Properties of the deployment, or parameters of the launch."""
     fused: bool = False
     kind: Kind = "stream"
     execution: int = 0
-    """Which one is to be stopped, or restarted."""
+    """The execution to be stopped or restarted."""
 
 
 class ModuleName(NamedTuple):

@@ -23,12 +23,12 @@ _RETRY_SECS: Final = 1.0
 
 @dataclass(frozen=True)
 class XdSettings(Settings):
-    """Which ZooKeeper admins and containers use."""
+    """The ZooKeeper that admins and containers use."""
 
     connect: Annotated[str | None, Config.ZK_CLIENT_CONNECT]
     """`host:port`, or several with commas; None for that of the other keys."""
     embedded_port: Annotated[int | None, Config.ZK_EMBEDDED_SERVER_PORT]
-    """Of the ZooKeeper that a single node starts; None for any that is free."""
+    """The port of the ZooKeeper that a single node starts; None for any free port."""
 
 
 def zookeeper_settings(conf: Mapping[str, Any]) -> ZooKeeperSettings:

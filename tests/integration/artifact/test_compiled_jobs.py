@@ -63,7 +63,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The artifact of `counting_words.py`, compiled in a process of its own from a folder that is then gone."""
+    """The artifact of `counting_words.py`, compiled in its own process from a folder that is then gone."""
     folder = tmp_path_factory.mktemp("compiled")
     project, wheels = folder / "project", folder / "wheels"
     project.mkdir()

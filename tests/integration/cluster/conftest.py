@@ -1,4 +1,4 @@
-"""Real ZooKeeper servers for all tests here; every test has a root of its own in them."""
+"""Real ZooKeeper servers for all tests here; every test has its own root in them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Others' programs, unchanged: the suites of pystorm and streamparse on the stand-ins, and a quickstart project.
 
-Each runs in a process of its own, where pystorm and streamparse are not installed, or installed from their sources.
+Each runs in its own process, where pystorm and streamparse are not installed, or installed from their sources.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Executors that share no directory with the driver, nor with each other: all they have in common is a store.
 
-Workers of Spark's standalone cluster stand for machines. Each has a mount namespace of its own, with empty file
+Workers of Spark's standalone cluster stand for machines. Each has its own mount namespace, with empty file
 systems over the folder of temporary files, the cache with the jars, its own working directories and the folder of this
 test.
 """

@@ -30,7 +30,7 @@ def _open(server: HdfsServer, timeout_secs: float = 60) -> HdfsStorage:
 
 
 def _client(server: HdfsServer) -> Client:
-    """A client of its own: what it sees, others see."""
+    """A separate client: what it sees, others see."""
     return Client(server.uri, {})
 
 

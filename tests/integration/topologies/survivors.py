@@ -1,4 +1,4 @@
-"""A topology that must survive whatever dies, and the script that runs it in a process of its own.
+"""A topology that must survive whatever dies, and the script that runs it in its own process.
 
 Two spouts are joined with two anchors, what comes out is fanned out and counted. All state is exact if every number
 has come through once; the spouts count acks in their own state, so that is exact too. They wait for acks, so a run

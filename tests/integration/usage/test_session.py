@@ -48,7 +48,7 @@ assert log_file(spark) == log_file() and log_file().exists()
 stop_session(spark)
 assert not psutil.Process().children(recursive=True)
 assert [t.name for t in threading.enumerate() if not t.daemon] == ["MainThread"]
-spark = local_session("local[1]")   # a new JVM, with settings of its own
+spark = local_session("local[1]")   # a new JVM, with its own settings
 assert spark.sparkContext.master == "local[1,4]"
 assert spark.range(3).count() == 3
 """  # ... and this one is ended by the end of the process

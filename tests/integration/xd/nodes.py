@@ -1,4 +1,4 @@
-"""The shell in a process of its own, and ZooKeeper's own command line."""
+"""The shell in its own process, and ZooKeeper's own command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`run --debugger` on a terminal of its own: a real one, by the `pty` module."""
+"""`run --debugger` on its own terminal: a real one, by the `pty` module."""
 
 from __future__ import annotations
 

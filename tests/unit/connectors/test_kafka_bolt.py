@@ -87,7 +87,7 @@ print(reason)
 
 
 def test_without_a_broker_all_tuples_fail_and_the_wait_is_for_the_first() -> None:
-    # In a process of its own: kafka-python leaves the sockets of refused connections to the garbage collector.
+    # In its own process: kafka-python leaves the sockets of refused connections to the garbage collector.
     command = [sys.executable, "-c", ALONE, str(free_port())]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "500 records were not written" in done.stdout, done.stderr

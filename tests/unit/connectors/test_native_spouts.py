@@ -157,7 +157,7 @@ def test_a_clock_that_is_set_back_holds_nothing_up() -> None:
 
 @pytest.mark.parametrize("stream", ["", "default", "__dead"])
 def test_the_stream_of_dead_letters_has_a_name_of_its_own(stream) -> None:
-    with pytest.raises(ConfigError, match="needs a name of its own"):
+    with pytest.raises(ConfigError, match="needs its own name"):
         Words(RETRY, stream)
 
 

@@ -1,4 +1,4 @@
-"""The topology that `make failover` submits is loaded from a file of its own, far from anything that checks types."""
+"""The topology that `make failover` submits is loaded from its own file, far from anything that checks types."""
 
 from __future__ import annotations
 

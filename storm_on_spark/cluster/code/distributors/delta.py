@@ -195,7 +195,7 @@ class DeltaCodeDistributor(CodeDistributor):
             _log.warning("%s", error)
 
     def close(self) -> None:
-        """Has nothing to give back: connections are of single operations."""
+        """Does nothing: connections last for single operations."""
 
     def _metafile(self, text: str, topology_id: str) -> Metafile:
         check_topology_id(topology_id)

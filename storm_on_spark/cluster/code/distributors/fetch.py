@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 _BLOCK = 1 << 18
 ROUNDS = 4
-"""So often everybody is asked in vain before it is given up; a round that brought something doesn't count."""
+"""Rounds without success before a fetch is given up; a round that brought something doesn't count."""
 _PAUSE_SECS = 0.2
 TIMEOUT = httpx.Timeout(10.0, connect=3.0)
 """Of one connection that brings nothing, so that a host that hangs is soon left for another."""

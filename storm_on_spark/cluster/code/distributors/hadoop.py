@@ -1,4 +1,4 @@
-"""Hadoop's `FileSystem` in a Java process of its own, through a py4j gateway: no Spark session is needed.
+"""Hadoop's `FileSystem` in its own Java process, through a py4j gateway: no Spark session is needed.
 
 Its class path is that of the pyspark package, behind the folders `HADOOP_CONF_DIR` and `YARN_CONF_DIR` name.
 """
@@ -107,7 +107,7 @@ class HadoopGateway:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            # Ctrl-C is for the one who started it: this one is ended in order.
+            # Ctrl-C is for the process that started it, which ends this one in order.
             start_new_session=True,
         )
         lines = self._lines(2)

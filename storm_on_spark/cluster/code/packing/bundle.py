@@ -104,7 +104,7 @@ def pack(
 ) -> Packed:
     """Packs a topology. Nothing of it is imported.
 
-    A file in a package brings its whole top-level package. A file of its own brings what it imports from beside it, and
+    A file in a package brings its whole top-level package. A separate file brings what it imports from beside it, and
     what that imports. A package, a wheel and a zip are taken whole.
 
     Args:

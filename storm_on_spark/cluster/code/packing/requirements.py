@@ -1,4 +1,4 @@
-"""What a topology requires of pip: read where it is submitted, installed into a folder of its own where it runs."""
+"""What a topology requires of pip: read where it is submitted, installed into its own folder where it runs."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class LoginSettings(Settings):
 
 
 class KerberosIdentity(msgspec.Struct, frozen=True):
-    """By what a server takes Kerberos logins, and whose."""
+    """The key and the users with which a server accepts Kerberos logins."""
 
     principal: str
     keytab: Path

@@ -143,7 +143,7 @@ class PlainKafkaSpout(BaseRichSpout):
             known.ack(message_id[2])
 
     def fail(self, message_id: MessageId) -> None:
-        """Has a record emitted again, or gives it up."""
+        """Schedules a record to be emitted again, or gives it up."""
         topic, number, offset, *_ = message_id
         known = self._known(message_id)
         if known is None or not known.is_pending(offset):

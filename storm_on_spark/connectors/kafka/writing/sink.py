@@ -137,7 +137,7 @@ class KafkaBolt(SinkBolt, RecordMaking):
             raise SetupError(reason)
 
     def write(self, written: Sequence[bytes], context: SinkContext) -> None:
-        """Has Spark write the records of all tasks.
+        """Writes the records of all tasks through Spark.
 
         Raises:
             KafkaBoltError: Kafka did not take them.

@@ -1,6 +1,6 @@
 """Storm's multilang protocol for components in Python, with the names that components import from `storm`.
 
-A program of its own: it runs in the child process, with whatever Python 3 that is, and needs nothing of this package.
+A separate program: it runs in the child process, with whatever Python 3 that is, and needs nothing of this package.
 Messages are JSON, each followed by a line `end`.
 """
 

@@ -34,7 +34,7 @@ _MERGED_UP_TO = 3
 class PageCache:
     """Pages in memory, bounded in bytes.
 
-    What goes is chosen at random. Whoever works through all buckets in their order, batch after batch, would find
+    What goes is chosen at random. A bolt that works through all buckets in their order, batch after batch, would find
     nothing in a cache that drops the least recently used.
 
     Args:

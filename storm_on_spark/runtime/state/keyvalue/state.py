@@ -5,7 +5,7 @@ when the entries since then weigh as much as the whole, the journal is rewritten
 
 A larger one has pages as well, and the dict holds what the pages don't say yet (`_unmerged`, which the journal has too)
 and a cache of what they do. When too much is unmerged, some parts of the key space are merged into pages. A start reads
-the journal, not the pages. Whoever knows which keys come, says so to `look_ahead`: then each page is looked at once for
+the journal, not the pages. Code that knows which keys come tells `look_ahead`: then each page is looked at once for
 all of them.
 """
 

@@ -44,7 +44,7 @@ class MemoryStore:
 class WatchedStore:
     """A store that remembers when it failed.
 
-    A bolt's code runs around each read. What it catches, or what is taken for an error of its own, must not be
+    A bolt's code runs around each read. What it catches, or what is taken for its own error, must not be
     committed.
     """
 

@@ -33,8 +33,8 @@ class Progress:
 def progress(flow: Flow, steps: Mapping[str, StepNode], *, stopping: bool = False) -> Progress:
     """Returns how far a job has come.
 
-    A sequence goes on behind a step that has completed, or where its transition for the exit status leads. It ends with
-    any other step. A split waits for all of its branches, also where one has failed.
+    A sequence continues after a step that has completed, or where its transition for the exit status leads. It ends
+    with any other step. A split waits for all of its branches, also where one has failed.
 
     Args:
         flow: the job's.

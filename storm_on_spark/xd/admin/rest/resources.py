@@ -158,7 +158,7 @@ RESOURCES: Final = (
         "GET",
         "/completions/job",
         "complete_job",
-        "How the text of a job goes on",
+        "How the text of a job can continue",
         schemas.Completions,
         query=("start",),
     ),

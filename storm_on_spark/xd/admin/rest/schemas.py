@@ -40,14 +40,14 @@ T = TypeVar("T")
 
 
 class PageMetadata(View, frozen=True, kw_only=True):
-    """Which page of a list an answer is."""
+    """The place of a page in a list."""
 
     size: int
     """Most entries of a page."""
     total_elements: int
     total_pages: int
     number: int
-    """Of this page, counted from 0."""
+    """The number of this page, from 0."""
 
 
 class PageOf(View, Generic[T], frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class PageOf(View, Generic[T], frozen=True, kw_only=True):
 
 
 class ComposeModule(Body, frozen=True, kw_only=True):
-    """Makes a module of a part of a stream."""
+    """Makes a part of a stream into a module."""
 
     name: Name
     definition: Definition
@@ -68,11 +68,11 @@ class UploadModule(Body, frozen=True, kw_only=True):
     """Adds the module of a Python file. The file is executed, by the admin and by containers."""
 
     file: Annotated[str, Meta(min_length=1, max_length=MAXIMUM_NAME)]
-    """Its name, for messages."""
+    """The file's name, for messages."""
     source: Annotated[str, Meta(max_length=MAXIMUM_BYTES)]
-    """Its text."""
+    """The file's text."""
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-    """Of the text in UTF-8."""
+    """The SHA-256 of the text in UTF-8."""
 
 
 class CreateDefinition(Body, frozen=True, kw_only=True):
@@ -121,7 +121,7 @@ class DeploymentView(View, frozen=True, kw_only=True):
     state: State
     properties: dict[str, str]
     modules: tuple[str, ...]
-    """Of each instance: `<type>.<module>.<sequence number>.<container id>`."""
+    """The instances: `<type>.<module>.<sequence number>.<container id>` for each."""
 
 
 class OptionView(View, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class OptionView(View, frozen=True, kw_only=True):
     name: str
     type: str
     default_value: str | None
-    """As text; null for an option that has to be given."""
+    """The default as text; null for an option that has to be given."""
     description: str
     choices: tuple[str, ...] = ()
 
@@ -158,18 +158,18 @@ class RateView(View, frozen=True, kw_only=True):
 
 
 class MetricsView(View, frozen=True, kw_only=True):
-    """What a container has measured of itself, every ten seconds at most."""
+    """A container's measurements of itself, written at most every ten seconds."""
 
     started: int
     """Milliseconds since 1970."""
     modules: int
-    """That run, fused ones included."""
+    """Running modules, including fused ones."""
     messages_in: int
-    """That modules on the bus took since the container was started; fused ones are not counted."""
+    """Messages that modules on the bus took since the container was started; fused modules are not counted."""
     messages_out: int
-    """That they emitted."""
+    """Messages that these modules emitted."""
     rates: dict[str, RateView]
-    """Of the busiest modules, at most 20, such as `ticktock.source.time.1`."""
+    """The rates of the busiest modules, such as `ticktock.source.time.1`; at most 20."""
     memory: int
     """Bytes of the process in memory, without Spark's JVM; 0 where it is unknown."""
     cores: float
@@ -177,7 +177,7 @@ class MetricsView(View, frozen=True, kw_only=True):
 
 
 class ContainerView(View, frozen=True, kw_only=True):
-    """A container that is there."""
+    """A running container."""
 
     container_id: str
     host: str
@@ -185,7 +185,7 @@ class ContainerView(View, frozen=True, kw_only=True):
     pid: int
     groups: tuple[str, ...]
     attributes: dict[str, str]
-    """Those that the user gave it."""
+    """The attributes that the user gave the container."""
     deployed_modules: int
     metrics: MetricsView
 
@@ -197,9 +197,9 @@ class RuntimeModuleView(View, frozen=True, kw_only=True):
     """`<stream>.<type>.<module>.<sequence number>`, such as `ticktock.source.time.1`."""
     container_id: str
     options: dict[str, str]
-    """With defaults."""
+    """All options, including defaults."""
     deployment_properties: dict[str, str]
-    """With `count` and `sequence`."""
+    """Properties of the deployment, with `count` and `sequence`."""
     state: State
 
 
@@ -209,7 +209,7 @@ class Problem(View, frozen=True, kw_only=True):
     code: str
     """Stable, such as `XD112E`."""
     position: int
-    """In characters of the definition, from 0."""
+    """The position in the definition, in characters from 0."""
     message: str
 
 
@@ -221,7 +221,7 @@ class Validation(View, frozen=True, kw_only=True):
 
 
 class Completions(View, frozen=True, kw_only=True):
-    """Whole lines that a definition which begins like this can go on to."""
+    """Whole lines to which the beginning of a definition can be completed."""
 
     proposals: tuple[str, ...]
 
@@ -237,11 +237,11 @@ class StepView(View, frozen=True, kw_only=True):
     """A step of an execution."""
 
     name: str
-    """Its label."""
+    """The step's label."""
     status: StepStatus
     """WAITING before it starts; SKIPPED if the execution completed without it."""
     execution_id: int | None = None
-    """In which it ran; another one where that was completed before a restart."""
+    """The execution in which the step ran; another one if the step was completed before a restart."""
     container_id: str | None = None
     start_time: float | None = None
     """Seconds since 1970; null before it starts."""
@@ -252,7 +252,7 @@ class StepView(View, frozen=True, kw_only=True):
     """What transitions go by: the text that the step returned, or else COMPLETED or FAILED; null before it ends."""
     error: str = ""
     log: str = ""
-    """The file with what it printed, on the place that containers share."""
+    """The file with the step's output, in the folder that containers share."""
 
 
 class ExecutionView(View, frozen=True, kw_only=True):
@@ -260,15 +260,15 @@ class ExecutionView(View, frozen=True, kw_only=True):
 
     execution_id: int
     name: str
-    """Of the job."""
+    """The job's name."""
     definition: str
-    """As it was launched."""
+    """The definition with which it was launched."""
     parameters: dict[str, str]
     status: Status
     create_time: float
     """Seconds since 1970."""
     start_time: float | None
-    """Of its first step; null before that starts."""
+    """The start of the first step; null before that."""
     end_time: float | None
     restarts: int | None = None
     """The execution that it continues with."""
@@ -279,11 +279,11 @@ class ExecutionView(View, frozen=True, kw_only=True):
     deleted: bool
     """Whether the job is destroyed."""
     steps: tuple[StepView, ...] = ()
-    """In the order of the definition."""
+    """The steps in the order of the definition."""
 
 
 class CounterName(View, frozen=True, kw_only=True):
-    """A counter of a list."""
+    """A counter in a list."""
 
     name: str
 

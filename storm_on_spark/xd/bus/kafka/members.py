@@ -21,7 +21,7 @@ _JOIN_MS: Final = 3_000
 
 class _Share(NamedTuple):
     metadata: Any
-    """Of the group's generation in which the partitions were given."""
+    """The group's generation in which the partitions were assigned."""
     partitions: frozenset[Any]
 
 

@@ -1,4 +1,4 @@
-"""What an instance reads: partitions of topics, each from a position of its own."""
+"""What an instance reads: partitions of topics, each from its own position."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Buffer:
                 chunks.append(Chunk(record.offset, messages))
 
     def _cut_off(self, name: str, offset: int, behind: int) -> None:
-        """Goes back to where a log that was cut off goes on: the records there are those of another leader."""
+        """Goes back to where a truncated log continues: the records there are those of another leader."""
         logger.warning("%s had records to %d and was truncated: continuing at record %d", name, behind - 1, offset)
         kept = [chunk for chunk in self._chunks.get(name, ()) if chunk.offset < offset]
         self._chunks[name] = deque(kept)
@@ -203,7 +203,7 @@ class Assigned:
             self._seek(self._assigned, parted_at(error))
 
     def _seek(self, partitions: Collection[Partition], parted: Mapping[Any, int] | None = None) -> None:
-        """Has the consumer go on where the buffer ends.
+        """Moves the consumer to the end of the buffer.
 
         Args:
             partitions: of the consumer.

@@ -1,1 +1,1 @@
-"""Modules of jobs: each is a step, a function with typed options that runs in a process of its own."""
+"""Modules of jobs: each is a step, a function with typed options that runs in its own process."""

@@ -141,7 +141,7 @@ class DeltaSource(RepeatingSource):
         if any(action["remove"].get("dataChange", True) for action in actions if "remove" in action):
             raise ValueError(f"{self.table}: version {version} changes or removes rows; only appended rows are emitted")
         added = (action["add"] for action in actions if "add" in action)
-        # What only arranges rows anew adds none.
+        # A file that only rearranges rows adds none.
         return {unquote(each["path"]) for each in added if each.get("dataChange", True)}
 
 

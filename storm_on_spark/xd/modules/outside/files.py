@@ -17,7 +17,7 @@ class FileSource(RepeatingSource):
     """Emits the lines of the files in a folder: file by file in the order of their names, each file once.
 
     A file has to be whole when it appears: write it elsewhere on the same disk and move it in. After a crash the source
-    goes on behind the last line that was saved.
+    continues after the last line that was saved.
 
     Args:
         directory: the folder; it may appear later, unless `once` is set.

@@ -49,13 +49,13 @@ class Post:
             self.end(True)
 
     def end(self, processed: bool) -> None:
-        """Has its sender answered, if that waits."""
+        """Answers the sender, if it waits."""
         with contextlib.suppress(InvalidStateError):
             self.done.set_result(processed)
 
 
 class PostServer:
-    """Listens on a thread of its own, with the limits of every HTTP server of ours.
+    """Listens on its own thread, with the limits of every HTTP server of ours.
 
     Args:
         host: the address.
@@ -191,7 +191,7 @@ class PostServer:
             raise _Refusal(503, "the stream has ended; post it again later")
 
     def _put(self, post: Post) -> bool:
-        """Has a request wait; returns whether there is room, which a request alone always has."""
+        """Queues a request. Returns False if the queue is full; an empty queue takes any request."""
         with self._lock:
             if self._closed or (self._waiting and self._waiting_bytes + post.size > _MOST_WAITING_BYTES):
                 return False

@@ -1,4 +1,4 @@
-"""A Nimbus that does nothing but stand for election, in a process of its own: something to stop, kill and cut off.
+"""A Nimbus that does nothing but stand for election, in its own process: something to stop, kill and cut off.
 
 It says on stdout what happens to it, one JSON object a line, and does what it reads on stdin: `write` writes with the
 fence of its last leadership, whether or not it still leads.

@@ -271,7 +271,7 @@ def test_quorum_lost_and_back(nimbus) -> None:
 
 
 class Candidate:
-    """`candidate.py` in a process of its own."""
+    """`candidate.py` in its own process."""
 
     def __init__(self, hosts: str, root: str, port: int) -> None:
         self.process = subprocess.Popen(

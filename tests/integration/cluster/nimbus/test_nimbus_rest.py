@@ -213,9 +213,7 @@ def test_it_describes_itself(http: httpx.Client) -> None:
 
 
 def test_two_can_not_share_their_files(nimbus: Nimbus, conf: dict[str, Any]) -> None:
-    with pytest.raises(
-        SetupError, match=r"another Nimbus uses .*local/nimbus; each needs a storm\.local\.dir of its own"
-    ):
+    with pytest.raises(SetupError, match=r"another Nimbus uses .*local/nimbus; each needs its own storm\.local\.dir"):
         Nimbus(conf, port=0).start()
 
 

@@ -41,7 +41,7 @@ def test_listeners_may_ask_zookeeper_and_fail(connect, caplog) -> None:
 
     remove = session.add_listener(ask)
     expire_session(session)
-    # It is logged after the listener has returned, on a thread of its own.
+    # It is logged after the listener has returned, on its own thread.
     eventually(lambda: "ValueError: of CONNECTED" in caplog.text)
     remove()
     assert found

@@ -18,7 +18,7 @@ from storm_on_spark.xd.modules.outside.kafka import SINK, SOURCE
 __all__ = ["kafka_server"]
 
 Write = Callable[[str, Any, str], None]
-"""Writes a record in a micro-batch of its own: to a topic, with key and value; again until it is done."""
+"""Writes a record in its own micro-batch: to a topic, with key and value; again until it is done."""
 
 
 @pytest.fixture(params=["plain", "spark"])

@@ -105,7 +105,7 @@ def test_a_client_keeps_so_many_paths_and_bytes_and_may_write_its_own_again() ->
 
 
 def test_deep_paths_count_for_what_they_take() -> None:
-    """Each part of a path that is not another's, too, has an index of its own."""
+    """Each part of a path that is not another's, too, has its own index."""
     tracemalloc.start()
     try:
         beats = Heartbeats()

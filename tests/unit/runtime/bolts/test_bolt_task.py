@@ -670,7 +670,7 @@ def test_a_tuple_that_is_used_again_can_be_acked_again() -> None:
 
 
 class Word(str):
-    """A text of a type of its own."""
+    """A text of its own type."""
 
 
 def test_values_by_which_a_stream_is_grouped_arrive_with_their_types() -> None:

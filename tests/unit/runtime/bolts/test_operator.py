@@ -39,7 +39,7 @@ class Grow(BaseBasicBolt):
 
 
 class Double(BaseBasicBolt):
-    """Has no state, and a stage of its own."""
+    """Has no state, and its own stage."""
 
     def execute(self, tup, collector):
         for _ in range(2):

@@ -29,7 +29,7 @@ from storm_on_spark.runtime.tracking.lineage import marked
 
 
 class Pass(BaseBasicBolt):
-    """Emits what it gets; has state, so it is a stage of its own."""
+    """Emits what it gets; has state, so it is a separate stage."""
 
     def prepare(self, conf, context):
         self.seen = []

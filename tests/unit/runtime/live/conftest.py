@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def living_group() -> None:
-    """Makes this process the leader of a group of its own, if the shell that led the present group has ended.
+    """Makes this process the leader of its own group, if the shell that led the present group has ended.
 
     That is so when the tests run in the background of a shell that is gone.
     """

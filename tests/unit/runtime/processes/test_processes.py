@@ -20,7 +20,7 @@ def test_a_session_has_all_groups_and_outlives_its_leader() -> None:
     leader = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, start_new_session=True)
     try:
         assert leader.stdout is not None
-        leader.stdout.readline()  # the child is in a group of its own by now
+        leader.stdout.readline()  # the child is in its own group by now
         started = started_at(leader.pid)
         assert started is not None
         members = session_members(leader.pid, started)

@@ -1,4 +1,4 @@
-"""Servers in processes of their own: start, answer, end, and what is left then."""
+"""Servers in separate processes: start, answer, end, and what is left then."""
 
 from __future__ import annotations
 

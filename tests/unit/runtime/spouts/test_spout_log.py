@@ -132,7 +132,7 @@ def test_a_record_that_is_like_those_before_it_is_brief(tmp_path: Path) -> None:
         b"another sentence",
         b"a third sentence",
     ]
-    # Another writer has a key of its own.
+    # Another writer has its own key.
     assert again.wants_snapshot
     again.close()
 

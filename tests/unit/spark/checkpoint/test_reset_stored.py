@@ -17,7 +17,7 @@ URL = "s3a://bucket/count"
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalStorage:
-    # A directory keeps the contract of a store, which has tests of its own on real ones.
+    # A directory keeps the contract of a store, which has its own tests on real ones.
     monkeypatch.setattr(stored, "place_of", lambda location, spark: LocalPlace(str(tmp_path)))
     return LocalStorage(tmp_path)
 

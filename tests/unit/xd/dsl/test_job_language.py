@@ -110,7 +110,7 @@ ON = {"load": "DONE", "report": "COMPLETED"}
 
 
 def nodes(states: Any) -> dict[str, StepNode]:
-    """Returns steps; one that ended with an exit status of its own has completed."""
+    """Returns steps; one that ended with its own exit status has completed."""
     kinds = get_args(Status)
     return {
         label: StepNode(status=state, execution=1)

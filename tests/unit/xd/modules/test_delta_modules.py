@@ -155,7 +155,7 @@ def test_rows_of_any_partition_are_emitted(tmp_path: Path, start: str) -> None:
 
 @pytest.mark.parametrize("folder", ["a b", "50%25", "é", "x%3Ay", "a#b"])
 def test_a_path_in_the_log_is_decoded_once(tmp_path: Path, folder: str) -> None:
-    """As Spark writes them: the log encodes the name of the folder, which may have escapes of its own, as in a URI."""
+    """As Spark writes them: the log encodes the name of the folder, which may have its own escapes, as in a URI."""
     write_deltalake(str(tmp_path), pa.table({"k": ["first"], "n": [0]}), partition_by=["k"])
     path = f"k={folder}/part-0.parquet"
     (tmp_path / path).parent.mkdir()

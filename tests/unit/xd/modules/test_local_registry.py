@@ -201,7 +201,11 @@ def test_a_module_that_is_used_stays(registry: LocalRegistry) -> None:
         registry.delete("processor", "a")
     registry.delete("processor", "b")
     registry.delete("processor", "a")
-    for type_, name, message in (("processor", "a", "no module"), ("sink", "log", "comes along"), ("x", "..", "no mo")):
+    for type_, name, message in (
+        ("processor", "a", "no module"),
+        ("sink", "log", "is built into"),
+        ("x", "..", "no mo"),
+    ):
         with pytest.raises(ModuleRegistryError, match=message):
             registry.delete(type_, name)  # type: ignore[arg-type]
 
