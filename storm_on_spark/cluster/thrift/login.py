@@ -37,7 +37,7 @@ _MOST_BYTES: Final = 4096
 
 
 class Status(IntEnum):
-    """The longest message of a login, in bytes."""
+    """The status byte of a login's message."""
 
     START = 1
     OK = 2

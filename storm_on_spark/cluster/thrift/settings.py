@@ -14,7 +14,7 @@ class ThriftSettings(Settings):
     """Limits of the service, and its logins."""
 
     most_bytes: Annotated[int, Config.NIMBUS_THRIFT_MAX_BUFFER_SIZE]
-    """Of a frame."""
+    """The longest frame, in bytes."""
     threads: Annotated[int, Config.NIMBUS_THRIFT_THREADS]
     transport: Annotated[str | None, Config.NIMBUS_THRIFT_TRANSPORT_PLUGIN]
     """Name of Storm's class; None for that of `any_transport`."""

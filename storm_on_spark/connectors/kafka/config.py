@@ -125,10 +125,10 @@ class KafkaSpoutConfigBuilder(StormNames):
     """
 
     refused: ClassVar[Mapping[str, str]] = {
-        "set_tuple_tracking_enforced": "tuples are tracked with `AT_LEAST_ONCE` alone",
+        "set_tuple_tracking_enforced": "tuples are tracked only with `AT_LEAST_ONCE`",
         "set_poll_timeout_ms": "a poll never waits",
-        "set_tuple_listener": "task hooks (`topology.auto.task.hooks`) hear of emits, acks and fails",
-        "set_metrics_time_bucket_size_in_secs": "the spout has no metrics of its own",
+        "set_tuple_listener": "use task hooks (`topology.auto.task.hooks`), which are called for emits, acks and fails",
+        "set_metrics_time_bucket_size_in_secs": "the spout registers no metrics",
     }
 
     def __init__(self, bootstrap_servers: str, *topics: str | re.Pattern[str]) -> None:

@@ -1,8 +1,6 @@
 """A copy of the tree in memory that follows ZooKeeper's, made by kazoo's `TreeCache`.
 
-`ClusterView` of Nimbuses is another copy, for two reasons: it can be asked to be as new as ZooKeeper is now, which a
-Nimbus needs before it leads, and it reads some folders only. Admins need neither: what they decide on an old copy fails
-by the versions in their writes.
+`ClusterView` of Nimbuses has its own reader: see docs/decisions/0042-two-mirrors.md.
 """
 
 from __future__ import annotations

@@ -74,12 +74,12 @@ def _tables_name(name: str) -> None:
 OTHERS = {
     "`builder(servers, topics…)`": lambda: KafkaSpoutConfig.builder("a:9092", "one", "two"),
     "`builder(servers, Pattern)`": lambda: KafkaSpoutConfig.builder("a:9092", re.compile("lines-.*")),
-    "`TopicFilter`, `ManualPartitioner` of one's own": lambda: _refused(
+    "your own `TopicFilter`, `ManualPartitioner`": lambda: _refused(
         lambda topic: KafkaSpoutConfig.builder("a:9092", topic)
     ),
     "`ByTopicRecordTranslator`": lambda: _tables_name("ByTopicRecordTranslator"),
     "`KafkaTuple.routedTo`": lambda: kafka.KafkaTuple([1]).routed_to("s"),
-    "a `KafkaSpoutRetryService` of one's own": lambda: _refused(lambda service: builder().set_retry(service)),
+    "your own `KafkaSpoutRetryService`": lambda: _refused(lambda service: builder().set_retry(service)),
     "nothing": lambda: builder().set_dead_letter_stream("dead"),
     "storm-kafka-monitor": lambda: __import__("storm_on_spark.connectors.kafka.lag"),
     # Nothing of that name is there to be called.

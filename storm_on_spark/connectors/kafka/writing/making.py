@@ -103,7 +103,7 @@ class RecordMaking(StormNames):
 
     refused: ClassVar[Mapping[str, str]] = {
         "set_async": "a micro-batch waits once for all its records",
-        "with_producer_callback": "what becomes of a record is its tuple's ack or fail",
+        "with_producer_callback": "the record's tuple is acked or failed",
     }
 
     def __init__(self, bootstrap_servers: str) -> None:

@@ -208,7 +208,7 @@ def test_a_wrong_password_is_refused_in_words_and_said_nowhere(
         native.open_sink(SinkContext(spark_session, "test"))
 
     for text in told:
-        assert f"it is there and refuses the login of 'ann' by {login.split()[0]}" in text
+        assert f"the broker refuses the login of 'ann' by {login.split()[0]}" in text
     assert WRONG not in " ".join(
         [*told, str(refused_here.value), caplog.text, repr(secured.spout(login, topic, settings))]
     )

@@ -411,7 +411,7 @@ def test_a_distributor_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("ftp", "there is no code distributor 'ftp', only local, hdfs, delta and classes of your own"),
+        ("ftp", "there is no code distributor 'ftp', only local, hdfs, delta and your own classes"),
         ("missing_module:X", "'missing_module:X' can't be imported"),
         ("os:missing", "'os:missing' can't be imported"),
         ("os:getcwd", "'os:getcwd' is not a subclass of CodeDistributor"),
