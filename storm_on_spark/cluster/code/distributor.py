@@ -208,7 +208,7 @@ local, hdfs, delta and your own classes as package.module:Class
     module, colon, attribute = _CLASSES.get(name, name).partition(":")
     if not colon:
         raise CodeError(
-            f"{key}: there is no code distributor {name!r}, only {', '.join(_CLASSES)} and classes of your own "
+            f"{key}: there is no code distributor {name!r}, only {', '.join(_CLASSES)} and your own classes "
             "as package.module:Class"
         )
     try:
