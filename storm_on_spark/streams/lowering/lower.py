@@ -92,7 +92,8 @@ class _Lowering:
         for operation, _, link in links:
             if groupings.setdefault(link.port, link.grouping) != link.grouping:
                 raise InvalidTopologyError(
-                    f"{operation.label}: the same values come here by two groupings; put repartition before one of them"
+                    f"{operation.label}: the same values come here by two groupings; put an operation such as map "
+                    "before the repartition of one of them"
                 )
         for _, _, link in {link.port: (0, 0, link) for _, _, link in links}.values():
             self._subscribe(declarer, link)
