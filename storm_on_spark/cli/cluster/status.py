@@ -39,7 +39,8 @@ def show(screen: Console, page: dict[str, Any]) -> None:
     say(f"{page['name']} ({page['id']}) is {page['status']}, submitted by {page['owner']} {page['uptime']} ago")
     say(f"driver: {_driver(page)}")
     say(f"code: on {page['replicationCount']} Nimbuses")
-    spouts, everyone, latency = page["spoutStats"], page["topologyStats"][0], page["completeLatencyMs"]
+    spouts, latency = page["spoutStats"], page["completeLatencyMs"]
+    everyone = next(line for line in page["topologyStats"] if line["window"] == page["window"])
     shown = "n/a" if not latency else ", ".join(f"{key} {value:,.0f} ms" for key, value in latency.items())
     say(
         f"spouts: {spouts['emitted']:,} emitted, {spouts['transferred']:,} transferred, {spouts['acked']:,} acked, "

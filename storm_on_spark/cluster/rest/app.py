@@ -30,7 +30,7 @@ from storm_on_spark.cluster.http.views import View
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
-from storm_on_spark.cluster.rest import openapi, schemas, summaries, topology_page
+from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
 from storm_on_spark.cluster.rest.lag import lag_page
 from storm_on_spark.cluster.rest.picture import Picture
 
@@ -40,6 +40,8 @@ _MOST_UPLOADS = 16
 """At the same time."""
 _MOST_LAGS = 4
 """Threads that ask Kafka at the same time."""
+
+_CALLBACK = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -103,6 +105,9 @@ class Endpoints:
             e(get, "/topology/summary", self._topologies, "All topologies", schemas.TopologySummaries),
             e(get, "/topology/{id}", self._topology, "A topology", schemas.TopologyPage),
             e(get, "/topology/{id}/component/{component}", self._component, "A component", schemas.ComponentPage),
+            e(get, "/topology/{id}/metrics", self._metrics, "Its counters by component and stream", dict[str, Any]),
+            e(get, "/topology/{id}/visualization", self._graph, "Its graph with counters", dict[str, Any]),
+            e(get, "/topology/{id}/visualization-init", self._graph_streams, "The graph's streams", dict[str, Any]),
             e(get, "/topology/{id}/errors", self._errors, "Last errors by component", schemas.TopologyErrors),
             e(get, "/topology/{id}/lag", self._lag, "Lag of its Kafka spouts", dict[str, schemas.SpoutLag]),
             e(get, "/topology-workers/{id}", self._workers, "Where its driver is", schemas.TopologyWorkers),
@@ -160,6 +165,20 @@ class Endpoints:
             return found
 
         return await self._page(page)
+
+    async def _metrics(self, request: Request) -> Response:
+        return await self._of_window(request, graph.metrics_page)
+
+    async def _graph(self, request: Request) -> Response:
+        return await self._of_window(request, graph.visualization)
+
+    async def _graph_streams(self, request: Request) -> Response:
+        return await self._of_window(request, graph.visualization_init)
+
+    async def _of_window(self, request: Request, page: Callable[..., dict[str, Any]]) -> Response:
+        window, sys = _selection(request)
+        base = self._control.topology(path_parameter(request, "id"))
+        return answer(await run_in_threadpool(lambda: page(self._picture(), base, window, sys=sys)))
 
     async def _errors(self, request: Request) -> Response:
         return await self._page(lambda: topology_page.topology_errors(*self._found(request)))
@@ -332,7 +351,7 @@ def _answering(handler: Handler) -> Handler:
 
     async def answering(request: Request) -> Response:
         try:
-            return await handler(request)
+            return _for_script(request, await handler(request))
         except ClientDisconnect:
             # Nobody reads it.
             return Response(status_code=400)
@@ -342,6 +361,23 @@ def _answering(handler: Handler) -> Handler:
     return answering
 
 
+def _for_script(request: Request, response: Response) -> Response:
+    """Returns the answer as a script that calls `callback`, if the request names one, as Storm UI does (JSONP).
+
+    Raises:
+        RecordError: `callback` is no name of a function.
+    """
+    callback = request.query_params.get("callback")
+    if callback is None or request.method != "GET" or response.media_type != "application/json":
+        return response
+    if not _CALLBACK.fullmatch(callback):
+        raise RecordError(f"callback is a name of a function, with dots at most, not {callback[:80]!r}")
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    # The comment keeps the answer from beginning with what the request says.
+    script = f"/**/{callback}(".encode() + bytes(response.body) + b");"
+    return Response(script, response.status_code, headers, "application/javascript")
+
+
 def _selection(request: Request) -> tuple[str, bool]:
     """Returns the window that a request asks for, and whether it wants system components and streams, too.
 
@@ -349,10 +385,10 @@ def _selection(request: Request) -> tuple[str, bool]:
         RecordError: there is no such window, or `sys` is neither true nor false.
     """
     sys = request.query_params.get("sys", "false")
-    if sys not in ("true", "false"):
+    if sys not in ("true", "1", "false", "0"):
         raise RecordError(f"sys is true or false, not {sys[:80]!r}")
     try:
-        return check_window(request.query_params.get("window", ALL_TIME)), sys == "true"
+        return check_window(request.query_params.get("window", ALL_TIME)), sys in ("true", "1")
     except ValueError as error:
         raise RecordError(str(error)) from None
 

@@ -14,7 +14,7 @@ from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import WorkerBeat, decode, encode
-from storm_on_spark.cluster.rest import topology_page
+from storm_on_spark.cluster.rest import graph, topology_page
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
 from storm_on_spark.metrics import amounts as names
@@ -165,6 +165,38 @@ def test_system_components_and_streams_are_there_for_those_who_ask() -> None:
     assert [(bolt["boltId"], bolt["executed"]) for bolt in page["bolts"]] == [("split", 12), ("__acker", 9)]
     assert component("__acker")["boltStats"][0]["executed"] == 9
     assert len(component("split", sys=True)["inputStats"]) == 2
+
+
+def test_metrics_are_by_stream_under_storms_names() -> None:
+    now = picture(INFO)
+    page = graph.metrics_page(now, now.snapshot.storms[ID], "600", sys=False)
+    assert (page["window"], page["window-hint"]) == ("600", "10m 0s")
+    (spout,), (bolt,) = page["spouts"], page["bolts"]
+    assert spout == {
+        "id": "lines",
+        "emitted": [{"stream_id": "default", "value": 9}],
+        "transferred": [{"stream_id": "default", "value": 0}],
+        "acked": [{"stream_id": "default", "value": 8}],
+        "failed": [{"stream_id": "default", "value": 0}],
+        "complete_ms_avg": [{"stream_id": "default", "value": "100.000"}],
+    }
+    assert bolt["executed"] == [{"component_id": "lines", "stream_id": "default", "value": 9}]
+    assert bolt["executed_ms_avg"] == [{"component_id": "lines", "stream_id": "default", "value": "2.000"}]
+    everything = graph.metrics_page(now, now.snapshot.storms[ID], "600", sys=True)
+    assert [line["id"] for line in everything["bolts"]] == ["split", "__acker"]
+
+
+def test_the_graph_has_what_storms_page_draws() -> None:
+    now = picture(INFO)
+    found = graph.visualization(now, now.snapshot.storms[ID], "600", sys=False)
+    split = found["split"]
+    assert (split[":type"], split[":capacity"], split[":transferred"]) == ("bolt", 0.15, {"default": 0, "words": 0})
+    assert split[":inputs"] == [
+        {":component": "lines", ":stream": "default", ":sani-stream": "default", ":grouping": "shuffle"}
+    ]
+    assert [set(line[":transferred"]) for line in split[":stats"]] == [set(WINDOWS)] * 2
+    table = graph.visualization_init(now, now.snapshot.storms[ID], "600", sys=False)["visualizationTable"]
+    assert table == [{":row": [{":stream": "default", ":sani-stream": "default", ":checked": True}]}]
 
 
 def test_200_topologies_with_50_components_take_bounded_memory() -> None:

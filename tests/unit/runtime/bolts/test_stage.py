@@ -390,14 +390,16 @@ def test_the_acker_keeps_only_what_is_pending_and_hands_on_what_is_for_the_sink(
         bench.worker, state, report, acks([(1, 5, INIT), (2, 6, INIT)], task), acks([(1, 5, 0)], task),
         chunk.encode_clock(10, False, target=task),
     )  # fmt: skip
-    assert [key for key, _ in rows] == [bench.sink] * 2
+    assert [key for key, _ in rows] == [bench.sink] * 3
     assert rows[0][1] == report
+    (counted,) = chunk.read_report(rows[2][1])
+    assert (counted.component, counted.executed, counted.emitted) == ("__acker", 3, 1)
     header = chunk.read_header(rows[1][1])
     assert (header.kind, header.source) == (Kind.OUTCOME, task)
     assert [part.tolist() for part in chunk.read_outcome(header, rows[1][1])] == [[1], [ACKED]]
     assert list(state) == [("pending", 0)]
     rows = ackers(bench.worker, state, acks([(2, 6, 0)], task), chunk.encode_clock(20, False, target=task))
-    assert len(rows) == 1
+    assert len(rows) == 2
     assert state == {}, "empty after a drain"
     assert ackers(bench.worker, state, chunk.encode_clock(30, False, target=task)) == []
     assert ackers(bench.worker, state, report) == [(bench.sink, report)]
