@@ -17,6 +17,7 @@ Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are t
     workerbeats/<topology id>         WorkerBeat
     checkpoints/<topology id>         CheckpointInfo  which state the topology has; fenced as its driver, or leader, is
     errors/<topology id>/<component>/e-<key>-<sequence>   ErrorRecord, the last few
+    changes/c-<number>                ChangeRecord    who changed which topology, the last few hundred
     credentials/<topology id>         bytes           only with authentication and an ACL
 """
 
@@ -40,6 +41,7 @@ WORKERBEATS = "workerbeats"
 CHECKPOINTS = "checkpoints"
 ERRORS = "errors"
 CREDENTIALS = "credentials"
+CHANGES = "changes"
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ _FOLDERS = (
     CHECKPOINTS,
     ERRORS,
     CREDENTIALS,
+    CHANGES,
 )
 
 STORM = Layout({**dict.fromkeys(_FOLDERS, b""), LEADER_INFO: b"", COUNTER: b"0"}, LEADER_LOCK, LEADER_INFO)

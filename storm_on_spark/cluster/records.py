@@ -220,6 +220,19 @@ class CheckpointInfo(Record, frozen=True):
     """The launch from which on the topology is to forget its state, where that was asked for."""
 
 
+class ChangeRecord(Record, frozen=True):
+    """That somebody changed a topology."""
+
+    signed: ClassVar[bool] = True
+    topology_id: str
+    what: str
+    """`submit`, `activate`, `deactivate`, `rebalance` or `kill`, with its options."""
+    who: str
+    """The user, as far as the request said; empty if it didn't."""
+    time: float
+    """Seconds since the epoch."""
+
+
 class ErrorRecord(Record, frozen=True):
     """An error of a component, as Storm keeps it for the UI."""
 

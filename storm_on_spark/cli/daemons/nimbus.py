@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from storm_on_spark.cli.client.asking import json
-from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.client.needs import has_pages, need_libraries
 from storm_on_spark.cli.daemons.daemon import log_to_stderr, open_option, tell_token
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
@@ -38,10 +38,17 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], is_open: bool, json
         log_to_stderr(debug)
         conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)
         token_file = SecuritySettings.of(conf).token_file
-        with Nimbus(conf) as nimbus, ended_by_signal() as ended:
+        pages = None
+        if has_pages():
+            from storm_on_spark.web.nimbus import NimbusPages
+
+            pages = NimbusPages
+        with Nimbus(conf, pages=pages) as nimbus, ended_by_signal() as ended:
             if json:
                 echo(jsonlib.dumps({"nimbus": nimbus.address, "token_file": token_file, "pid": os.getpid()}))
             else:
                 echo(f"Nimbus {nimbus.address} is up; Ctrl-C ends it.")
                 tell_token(token_file)
+                if pages is not None:
+                    echo("`storm-spark ui` prints a link to its pages.")
             ended.wait()

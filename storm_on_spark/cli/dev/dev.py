@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from storm_on_spark.cli.client.asking import json
-from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.client.needs import has_pages, need_libraries
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import STOPPED, reporting_errors
@@ -138,7 +138,7 @@ Ready after {seconds:.1f} s: {cluster.parts}.
 
   Nimbuses   {nimbuses}
   ZooKeeper  {record.zookeeper}{_spark(cluster)}{_streams(cluster)}
-  files      {record.folder}, with logs and the token; removed when this ends
+  {_pages(cluster)}files      {record.folder}, with logs and the token; removed when this ends
   REST       curl -H "Authorization: Bearer $(cat {record.token_file})" http://{record.seeds[0]}/api/v1/cluster/summary
 
 Type in another terminal:
@@ -152,6 +152,19 @@ Type in another terminal:
 
 Ctrl-C ends the cluster and everything that runs on it.""")
     sys.stdout.flush()
+
+
+def _pages(cluster: DevCluster) -> str:
+    """Returns the line with a link to the pages, if there are any."""
+    if not has_pages():
+        return ""
+    from storm_on_spark.cluster.errors import ClusterError
+
+    try:
+        with cluster.client() as client:
+            return f"pages      {client.ui_link()}, for one browser; `storm-spark ui` prints further links\n  "
+    except ClusterError:
+        return ""
 
 
 def _spark(cluster: DevCluster) -> str:

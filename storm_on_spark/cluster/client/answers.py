@@ -69,6 +69,10 @@ class KeptLog(msgspec.Struct, frozen=True, kw_only=True):
     """The port of the slot."""
     modified: float
     """When something was added last, by the clock of that host; seconds since the epoch."""
+    file: str = ""
+    """Its name there."""
+    size: int = 0
+    """In bytes."""
 
 
 def json_of(response: httpx.Response) -> Json:
@@ -114,6 +118,8 @@ def kept_logs_of(response: httpx.Response, link: str) -> list[KeptLog]:
             host=urlsplit(link).hostname or "",
             port=int(row["port"]),
             modified=float(row["modified"]),
+            file=str(row["file"]),
+            size=int(row.get("size", 0)),
         )
         for row in json_of(response).get("logs", [])
     ]

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
@@ -24,6 +24,7 @@ from storm_on_spark.cluster.client.retry import Retry
 from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.errors import ConflictError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.http.guard import BEHALF
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, name_of
 from storm_on_spark.cluster.security.own import auth_of_client
 from storm_on_spark.cluster.security.proofs import TokenAuth
@@ -72,6 +73,7 @@ class NimbusClient(Closing):
         auth: name and password of a user, in the place of a token.
         sleep: waits between attempts.
         clock: monotonic seconds.
+        behalf: for whom it asks, as the list of changes shows it; the user of this process for None.
 
     Example:
         >>> with NimbusClient({"nimbus.seeds": ["nimbus-1", "nimbus-2:7000"]}) as client:    # doctest: +SKIP
@@ -88,6 +90,7 @@ class NimbusClient(Closing):
         auth: tuple[str, str] | None = None,
         sleep: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        behalf: str | None = None,
     ) -> None:
         conf = dict(conf or {})
         validate_conf(conf, "client")
@@ -111,6 +114,7 @@ class NimbusClient(Closing):
             timeout=_TIMEOUT,
             trust_env=False,
             follow_redirects=False,
+            headers={BEHALF: quote(_user() if behalf is None else behalf)},
         )
         self._leader: str | None = None
 
@@ -195,19 +199,34 @@ class NimbusClient(Closing):
         """
         found: list[KeptLog] = []
         silent: list[str] = []
-        links = [self._over_tls(link) for row in self.supervisors() if (link := str(row.get("workerLogsLink") or ""))]
+        links = [link for row in self.supervisors() if (link := str(row.get("workerLogsLink") or ""))]
         for link in links:
             try:
-                response = self._http.get(link, params={"topology": topology})
-            except (httpx.TransportError, httpx.InvalidURL) as error:
-                silent.append(f"{urlsplit(link).netloc}: {error}")
-                continue
-            if not response.is_success:
-                raise error_of(response, urlsplit(link).netloc)
-            found += kept_logs_of(response, link)
+                found += self.logs_at(link, topology)
+            except UnavailableError as error:
+                silent.append(str(error))
         if silent and len(silent) == len(links):
             raise UnavailableError(f"no supervisor answers: {'; '.join(silent)}")
         return sorted(found, key=lambda each: -each.modified)
+
+    def logs_at(self, link: str, topology: str) -> list[KeptLog]:
+        """Returns the logs that one host has kept, of a topology or, for an empty text, of all.
+
+        Args:
+            link: `workerLogsLink` of its supervisor.
+            topology: an id or a name.
+
+        Raises:
+            UnavailableError: the supervisor doesn't answer.
+        """
+        link, address = self._over_tls(link), urlsplit(link).netloc
+        try:
+            response = self._http.get(link, params={"topology": topology})
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise UnavailableError(f"{address}: {error}") from error
+        if not response.is_success:
+            raise error_of(response, address)
+        return kept_logs_of(response, link)
 
     def topology_id(self, name: str) -> str:
         """Returns the id of a topology, given its name or its id.
@@ -388,6 +407,19 @@ class NimbusClient(Closing):
 
     # Requests.
 
+    def ui_link(self) -> str:
+        """Returns a link that logs in one browser to the pages of a Nimbus, once.
+
+        Raises:
+            NotOfferedError: the Nimbus that answers has no pages.
+        """
+
+        def ask(address: str) -> Json:
+            return {**self._request(address, "POST", "/ui-login"), "address": address}
+
+        found = self._somewhere(ask)
+        return f"{self._tls.scheme}://{found['address']}{found['path']}"
+
     def _get(self, path: str) -> Json:
         return self._somewhere(lambda address: self._request(address, "GET", path))
 
@@ -459,6 +491,13 @@ class NimbusClient(Closing):
         if response.is_success:
             return json_of(response)
         raise error_of(response, address)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return ""
 
 
 def _has_port(seed: str) -> bool:

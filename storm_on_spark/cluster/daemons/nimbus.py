@@ -9,10 +9,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Protocol
+
+from starlette.types import ASGIApp
 
 import storm_on_spark
 from storm_on_spark.api.config import KEYS, Config, validate_conf
@@ -76,6 +79,33 @@ def nimbus_conf(conf: Mapping[str, Any]) -> dict[str, Any]:
     return {**defaults, **{name: value for name, value in conf.items() if value is not None}}
 
 
+@dataclass(frozen=True)
+class Offered:
+    """What pages for browsers get of a Nimbus."""
+
+    control: Control
+    authentication: Authentication
+    port: int
+    secure: bool
+    """Whether it serves HTTPS."""
+    local: bool
+    """Whether only this host reaches it."""
+
+
+class AddedPages(Protocol):
+    """What adds pages to a Nimbus."""
+
+    @property
+    def app(self) -> ASGIApp:
+        """The application with the pages, in the place of that without."""
+
+    def close(self) -> None:
+        """Ends what is open."""
+
+
+Pages = Callable[[ASGIApp, Offered], AddedPages]
+
+
 class Nimbus:
     """A Nimbus: serves REST, keeps code, wants to lead.
 
@@ -84,6 +114,7 @@ class Nimbus:
         port: where REST listens; `nimbus.thrift.port` for None, any free port for 0.
         on_step: as for `Submissions`.
         now: seconds since the epoch.
+        pages: adds pages for browsers to its HTTP; None for none.
 
     Example:
         >>> with Nimbus({"storm.zookeeper.port": 2181}) as nimbus:                  # doctest: +SKIP
@@ -97,7 +128,9 @@ class Nimbus:
         port: int | None = None,
         on_step: OnStep = lambda step, topology_id: None,
         now: Callable[[], float] = time.time,
+        pages: Pages | None = None,
     ) -> None:
+        self._pages = pages
         self.conf = nimbus_conf(conf)
         self.settings = NimbusSettings.of(self.conf)
         self._port = self.settings.port if port is None else port
@@ -225,7 +258,15 @@ class Nimbus:
             frames = frame_service(control, conf, users)
         else:
             logger.info("Nimbus %s does not offer Thrift: %s", self.address, no_thrift)
-        stack.enter_context(HttpServer(make_app(control, authentication), listener, tls=tls.server, frames=frames))
+        app, pages = make_app(control, authentication), None
+        if self._pages is not None:
+            offered = Offered(control, authentication, port, secure=tls.server is not None, local=is_loopback(bind))
+            pages = self._pages(app, offered)
+            app = pages.app
+        stack.enter_context(HttpServer(app, listener, tls=tls.server, frames=frames))
+        if pages is not None:
+            # Before the server, so that it needn't wait for pages that are open.
+            stack.callback(pages.close)
         self._sync.start()
         actor = threading.Thread(target=self._act, name="nimbus", daemon=True)
         actor.start()

@@ -16,7 +16,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,6 +61,8 @@ class Caller:
 
     name: str
     body: str | None = None
+    may_change: bool = True
+    """Whether it may send anything but reads."""
 
 
 class Authentication:
@@ -70,6 +72,7 @@ class Authentication:
         tokens: the cluster's, or one; None if there is none.
         users: of `read_users`.
         now: seconds since the epoch.
+        admins: the users who may change something; all for None.
     """
 
     def __init__(
@@ -77,10 +80,12 @@ class Authentication:
         tokens: Tokens | str | None = None,
         users: Mapping[str, str] | None = None,
         now: Callable[[], float] = time.time,
+        admins: Collection[str] | None = None,
     ) -> None:
         self._tokens = Tokens((tokens,)) if isinstance(tokens, str) else tokens
         self._users = dict(users or {})
         self._now = now
+        self._admins = admins
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         #: Nonce -> counts that were used; changes under the lock.
@@ -102,6 +107,7 @@ class Authentication:
         return cls(
             Tokens.of(settings) if tokens is None else tokens,
             None if settings.digest_file is None else read_users(settings.digest_file),
+            admins=settings.admins,
         )
 
     @property
@@ -151,9 +157,29 @@ class Authentication:
                 return Caller("token")
             raise AuthenticationError("the token is not this cluster's")
         if kind.lower() == "digest" and self._users:
-            return Caller(self._check_digest(parameters(rest), method, target))
+            user = self._check_digest(parameters(rest), method, target)
+            return Caller(user, may_change=self.may_change(user))
         ways = "the cluster's token" + (", or a user's name and password" if self._users else "")
         raise AuthenticationError(f"say who you are: send {ways} ({Config.NIMBUS_AUTH_TOKEN_FILE}, --token-file)")
+
+    @property
+    def has_users(self) -> bool:
+        """Whether users with passwords are known."""
+        return bool(self._users)
+
+    def may_change(self, user: str) -> bool:
+        """Returns whether a user may change something: `nimbus.admins` says who, if it is set."""
+        return self._admins is None or user in self._admins
+
+    def knows_token(self, token: str) -> bool:
+        """Returns whether a token is the cluster's."""
+        known = () if self._tokens is None else self._tokens.all
+        return any(hmac.compare_digest(token.encode(), each.encode()) for each in known)
+
+    def knows_password(self, user: str, password: str) -> bool:
+        """Returns whether a user has a password."""
+        known = self._users.get(user, "")
+        return bool(known) and hmac.compare_digest(known, _hashed(f"{user}:{REALM}:{password}"))
 
     def challenges(self, stale: bool = False) -> list[str]:
         """Returns values of `WWW-Authenticate` for a refused request."""

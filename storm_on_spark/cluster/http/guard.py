@@ -1,15 +1,29 @@
-"""Refuses requests that `auth` does not know, before any handler runs. Known callers may do everything."""
+"""Refuses requests that `auth` does not know, and changes by users who may only read, before any handler runs."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import Final
+from urllib.parse import unquote
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.cluster.http.auth import Authentication, StaleNonceError
+from storm_on_spark.cluster.http.auth import Authentication, Caller, StaleNonceError
 from storm_on_spark.cluster.http.messages import refusal
+
+CALLER: Final = "storm_on_spark.caller"
+"""Key of a request's scope: the name of who sent it."""
+BEHALF: Final = "Storm-On-Behalf-Of"
+"""Header by which what belongs to the cluster says for whom it asks."""
+_READS: Final = ("GET", "HEAD")
+
+
+def caller_of(request: Request) -> str:
+    """Returns who sent a request; empty if that is not known."""
+    return str(request.scope.get(CALLER, ""))
 
 
 class Guard:
@@ -43,6 +57,14 @@ class Guard:
                 response.headers.append("WWW-Authenticate", challenge)
             await response(scope, receive, send)
             return
+        if not caller.may_change and scope["method"] not in _READS:
+            refused = refusal(
+                AuthenticationError(f"{caller.name} may read, and change nothing: nimbus.admins says who may")
+            )
+            refused.status_code = 403
+            await refused(scope, receive, send)
+            return
+        scope = {**scope, CALLER: _named(caller, headers)}
         await self._app(scope, receive if caller.body is None else _checked(receive, caller.body), send)
 
 
@@ -59,3 +81,10 @@ def _checked(receive: Receive, expected: str) -> Receive:
         return message
 
     return checked
+
+
+def _named(caller: Caller, headers: dict[str, str]) -> str:
+    """Returns who asks: users are who they are, and whoever has the token says for whom."""
+    if caller.name not in ("", "token"):
+        return caller.name
+    return unquote(headers.get(BEHALF.lower(), ""))[:200] or caller.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from storm_on_spark.api.errors import ConfigError, NotAliveError
 from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import (
+    ClusterError,
     CodeError,
     ConflictError,
     FormatError,
@@ -32,9 +34,11 @@ from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
 from storm_on_spark.cluster.paths import CHECKPOINTS, STORMS
-from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, StormBase
+from storm_on_spark.cluster.records import ChangeRecord, CheckpointInfo, ErrorRecord, StormBase
 from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state import Change, ClusterSnapshot, ClusterState, ClusterView, Create, Fence, Put
+
+logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 10
 
@@ -162,8 +166,21 @@ class Control:
                 f"Nimbus {self.address} isn't the leader; {leader.address} is", leader.address
             ) from None
 
-    def submit(self, request: SubmitRequest) -> str:
+    def changes(self) -> list[ChangeRecord]:
+        """Returns who changed which topology, newest first; nothing while ZooKeeper is away."""
+        if self._view.stale is not None:
+            return []
+        try:
+            return self._state.changes()
+        except UnavailableError:
+            return []
+
+    def submit(self, request: SubmitRequest, by: str = "") -> str:
         """Takes a topology in; see `Submissions.accept`.
+
+        Args:
+            request: the submission.
+            by: who asks, as the list of changes shows it; also below.
 
         Returns:
             Its id. It runs when `submission` says `submitted`.
@@ -172,19 +189,21 @@ class Control:
         with self.inbox.using(request.key) as folder:
             topology_id = self._submissions.accept(fence, request, folder)
         self.inbox.remove(request.key)
+        self._note(topology_id, "submit", by or request.owner)
         return topology_id
 
-    def activate(self, topology_id: str) -> StormBase:
+    def activate(self, topology_id: str, by: str = "") -> StormBase:
         """Lets a topology's spouts emit."""
-        return self._change(topology_id, lifecycle.activate)
+        return self._change(topology_id, lifecycle.activate, "activate", by)
 
-    def deactivate(self, topology_id: str) -> StormBase:
+    def deactivate(self, topology_id: str, by: str = "") -> StormBase:
         """Stops a topology's spouts from emitting."""
-        return self._change(topology_id, lifecycle.deactivate)
+        return self._change(topology_id, lifecycle.deactivate, "deactivate", by)
 
-    def kill(self, topology_id: str, wait_secs: float | None) -> StormBase:
+    def kill(self, topology_id: str, wait_secs: float | None, by: str = "") -> StormBase:
         """Ends a topology; see `lifecycle.kill`."""
-        return self._change(topology_id, lambda base: lifecycle.kill(base, self.now(), wait_secs))
+        what = "kill" if wait_secs is None else f"kill, wait {wait_secs:g} s"
+        return self._change(topology_id, lambda base: lifecycle.kill(base, self.now(), wait_secs), what, by)
 
     def rebalance(
         self,
@@ -193,6 +212,7 @@ class Control:
         conf: Mapping[str, Any],
         executors: Mapping[str, int],
         from_scratch: bool = False,
+        by: str = "",
     ) -> StormBase:
         """Restarts a topology; see `lifecycle.rebalance`.
 
@@ -202,6 +222,7 @@ class Control:
             conf: configuration to change.
             executors: component -> executors.
             from_scratch: whether it is to forget its state.
+            by: who asks.
         """
         secret = sorted(
             key for key, value in conf.items() if value is not None and without_secrets({key: value}) != {key: value}
@@ -216,6 +237,8 @@ class Control:
         return self._change(
             topology_id,
             lambda base: lifecycle.rebalance(base, self.now(), wait_secs, conf, executors, tasks),
+            _rebalance_told(conf, executors, from_scratch=from_scratch),
+            by,
             self._forget_state if from_scratch else lambda base: (),
         )
 
@@ -243,6 +266,8 @@ class Control:
         self,
         topology_id: str,
         change: Callable[[StormBase], StormBase],
+        what: str,
+        by: str,
         more: Callable[[StormBase], tuple[Change, ...]] = lambda base: (),
     ) -> StormBase:
         fence = self.fence()
@@ -261,5 +286,20 @@ class Control:
                 self._state.commit(fence, Put((STORMS, topology_id), after, version), *more(base))
             except ConflictError:
                 continue
+            self._note(topology_id, what, by)
             return after
         raise ConflictError(f"topology {topology_id} can't be changed: other writers keep changing it; try again")
+
+    def _note(self, topology_id: str, what: str, by: str) -> None:
+        """Writes down who changed what. What was done is done, also where that can't be written."""
+        change = ChangeRecord(topology_id=topology_id, what=what[:500], who=by[:200], time=self.now())
+        try:
+            self._state.add_change(change)
+        except ClusterError as error:
+            logger.warning("%s of %s by %s can't be noted: %s", what, topology_id, by or "somebody", error)
+
+
+def _rebalance_told(conf: Mapping[str, Any], executors: Mapping[str, int], *, from_scratch: bool) -> str:
+    """Returns a rebalance in words, without the values of its configuration."""
+    parts = ["rebalance", *(f"{name}: {count} executors" for name, count in sorted(executors.items())), *sorted(conf)]
+    return ", ".join([*parts, "from scratch"] if from_scratch else parts)

@@ -23,7 +23,7 @@ from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.info import ALL_TIME, check_window
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.guard import Guard
+from storm_on_spark.cluster.http.guard import Guard, caller_of
 from storm_on_spark.cluster.http.limits import LEAST_RATE
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_parameter, read_json, refusal
 from storm_on_spark.cluster.http.views import View
@@ -198,14 +198,16 @@ class Endpoints:
         return await self._page(page)
 
     async def _activate(self, request: Request) -> Response:
-        return await self._change(request, "activate", self._control.activate)
+        return await self._change(request, "activate", lambda name: self._control.activate(name, caller_of(request)))
 
     async def _deactivate(self, request: Request) -> Response:
-        return await self._change(request, "deactivate", self._control.deactivate)
+        return await self._change(
+            request, "deactivate", lambda name: self._control.deactivate(name, caller_of(request))
+        )
 
     async def _kill(self, request: Request) -> Response:
         wait = _wait(path_parameter(request, "wait"))
-        return await self._change(request, "kill", lambda name: self._control.kill(name, wait))
+        return await self._change(request, "kill", lambda name: self._control.kill(name, wait, caller_of(request)))
 
     async def _rebalance(self, request: Request) -> Response:
         wait = _wait(path_parameter(request, "wait"))
@@ -269,7 +271,7 @@ class Endpoints:
         body = await read_json(request, SubmitRequest)
         if body is None:
             raise RecordError("POST topology/submit needs a body")
-        topology_id = await run_in_threadpool(self._control.submit, body)
+        topology_id = await run_in_threadpool(self._control.submit, body, caller_of(request))
         return answer(Submitted(key=body.key, topology_id=topology_id), 202)
 
     async def _code(self, request: Request) -> Response:
@@ -284,16 +286,7 @@ class Endpoints:
         return answer(openapi.describe(self.routes(), PREFIX, self._control.version))
 
     def _picture(self) -> Picture:
-        control = self._control
-        return Picture(
-            control.snapshot(),
-            control.now(),
-            control.user,
-            control.version,
-            control.stale_since,
-            control.scheme,
-            control.heartbeats(),
-        )
+        return Picture.of(self._control)
 
     def _found(self, request: Request) -> tuple[Picture, StormBase, topology_page.Errors]:
         base = self._control.topology(path_parameter(request, "id"))

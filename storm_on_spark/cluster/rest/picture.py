@@ -12,6 +12,7 @@ import msgspec
 
 from storm_on_spark.api.info import MetricInfo, TopologyInfo
 from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
+from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
@@ -55,6 +56,19 @@ class Picture:
     """Of URLs in this cluster."""
     heartbeats: Knowledge = Knowledge()  # noqa: RUF009 # it never changes
     """The state of all heartbeats together."""
+
+    @classmethod
+    def of(cls, control: Control) -> Picture:
+        """Returns the cluster as a Nimbus sees it now."""
+        return cls(
+            control.snapshot(),
+            control.now(),
+            control.user,
+            control.version,
+            control.stale_since,
+            control.scheme,
+            control.heartbeats(),
+        )
 
     @property
     def freshness(self) -> dict[str, Any]:

@@ -10,14 +10,16 @@ from urllib.parse import quote, unquote
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, RecordError, UnavailableError
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, ERRORS, OWNERS, WORKERBEATS
-from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, Ownership, WorkerBeat
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CHANGES, CHECKPOINTS, ERRORS, OWNERS, WORKERBEATS
+from storm_on_spark.cluster.records import ChangeRecord, CheckpointInfo, ErrorRecord, Ownership, WorkerBeat
 from storm_on_spark.cluster.zookeeper.changes import Check, Create, Put
 from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.reports.groups import key_of
 
 ERRORS_KEPT: Final = 20
 """Different ones of each component; older ones go."""
+CHANGES_KEPT: Final = 300
+"""Of all topologies; older ones go."""
 _SEQUENCE_DIGITS: Final = 10
 """At the end of a name that ZooKeeper has numbered."""
 
@@ -115,6 +117,17 @@ class ClusterState(Tree):
         self._write(lambda: self._client.create_async(f"{path}/{prefix}", data, acl=self.session.acl, sequence=True))
         for name in names[: max(0, len(names) + 1 - ERRORS_KEPT)]:
             self.delete(*folder, name)
+
+    def add_change(self, change: ChangeRecord) -> None:
+        """Writes that somebody changed a topology; the last few hundred changes of all topologies are kept."""
+        self.add(change, self._path(CHANGES), lambda number: f"c-{number:010}")
+        for name in sorted(self.children(CHANGES))[:-CHANGES_KEPT]:
+            self.delete(CHANGES, name)
+
+    def changes(self) -> list[ChangeRecord]:
+        """Returns the last changes, newest first."""
+        found = self.read_all(ChangeRecord, CHANGES)
+        return [found[name] for name in sorted(found, reverse=True)]
 
     def errors(self, topology_id: str) -> dict[str, list[ErrorRecord]]:
         """Returns the last errors of each component, in the order of their last time; damaged ones are left out."""

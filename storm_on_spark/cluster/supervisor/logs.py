@@ -9,7 +9,8 @@ counts from the end. Nothing is read but what drivers have printed.
 
     GET /api/v1/logs?topology=NAME_OR_ID
 
-answers with the logs of a topology that are here, the newest first, also of a topology that no longer exists.
+answers with the logs of a topology that are here, or of all if none is named: the newest first, also of
+one that no longer exists.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def logs_in(folder: Path) -> list[KeptLog]:
 
 
 def logs_of(found: Iterable[KeptLog], topology: str) -> list[KeptLog]:
-    """Returns the logs of one topology, given its id, or of all that had its name.
+    """Returns the logs of one topology, given its id, or of all that had its name; all for an empty text.
 
     Example:
         >>> kept = [KeptLog(topology_id=f"words-{n}-170000000{n}", port=1, size=1, modified=0.0) for n in (2, 1)]
@@ -67,7 +67,9 @@ def logs_of(found: Iterable[KeptLog], topology: str) -> list[KeptLog]:
         >>> logs_of(kept, "words-1-1700000001") == kept[1:], logs_of(kept, "word")
         (True, [])
     """
-    return [each for each in found if topology in (each.topology_id, each.topology_id.rsplit("-", 2)[0])][:MOST_LISTED]
+    return [each for each in found if topology in ("", each.topology_id, each.topology_id.rsplit("-", 2)[0])][
+        :MOST_LISTED
+    ]
 
 
 def expired(found: Iterable[KeptLog], alive: Collection[str], now: float, age: float) -> list[str]:

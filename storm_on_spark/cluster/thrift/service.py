@@ -32,6 +32,8 @@ from storm_on_spark.cluster.thrift.uploads import Uploads
 
 logger = logging.getLogger(__name__)
 
+_BY: Final = "a Thrift client"
+"""In the list of changes."""
 _ELSEWHERE: Final = "use storm-spark, or the REST interface of the same address"
 
 
@@ -117,19 +119,19 @@ class Handler(NoBlobs, Refused):
 
     def killTopology(self, name: str) -> None:
         """Ends a topology, after its message timeout."""
-        self._control.kill(self._named(name).topology_id, None)
+        self._control.kill(self._named(name).topology_id, None, _BY)
 
     def killTopologyWithOpts(self, name: str, options: Any) -> None:
         """Ends a topology."""
-        self._control.kill(self._named(name).topology_id, None if options is None else options.wait_secs)
+        self._control.kill(self._named(name).topology_id, None if options is None else options.wait_secs, _BY)
 
     def activate(self, name: str) -> None:
         """Lets a topology's spouts emit."""
-        self._control.activate(self._named(name).topology_id)
+        self._control.activate(self._named(name).topology_id, _BY)
 
     def deactivate(self, name: str) -> None:
         """Stops a topology's spouts from emitting."""
-        self._control.deactivate(self._named(name).topology_id)
+        self._control.deactivate(self._named(name).topology_id, _BY)
 
     def rebalance(self, name: str, options: Any) -> None:
         """Restarts a topology, with other workers, executors or configuration.
@@ -144,7 +146,7 @@ class Handler(NoBlobs, Refused):
         if options.num_workers is not None:
             conf["topology.workers"] = options.num_workers
         executors = {_text(key, "num_executors"): count for key, count in (options.num_executors or {}).items()}
-        self._control.rebalance(self._named(name).topology_id, options.wait_secs, conf, executors)
+        self._control.rebalance(self._named(name).topology_id, options.wait_secs, conf, executors, by=_BY)
 
     def beginFileUpload(self) -> str:
         """Returns a location to upload a file to."""

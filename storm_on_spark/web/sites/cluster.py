@@ -1,0 +1,334 @@
+"""A cluster, as one of its Nimbuses sees it. What changes something goes to the leader, whoever is asked."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Final, TypeVar
+from urllib.parse import quote, unquote
+
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.config.secrets import hidden
+from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.info import ErrorInfo, TopologyInfo
+from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.errors import ClusterError, NotLeaderError
+from storm_on_spark.cluster.nimbus.control import Control
+from storm_on_spark.cluster.nimbus.settings import ReplicationSettings
+from storm_on_spark.cluster.records import ErrorRecord, StormBase, WorkerBeat
+from storm_on_spark.cluster.rest.picture import Picture, driver_info
+from storm_on_spark.cluster.rest.summaries import nimbus_summary
+from storm_on_spark.cluster.rest.topology_page import beat_errors
+from storm_on_spark.web.model import (
+    ALL_ACTIONS,
+    ActionName,
+    Change,
+    ClusterView,
+    Daemon,
+    Link,
+    LogFile,
+    LogPart,
+    Part,
+    PlacedError,
+    PlannedOperator,
+    RefusedError,
+    Shape,
+    TopologyView,
+)
+from storm_on_spark.web.settings import UiSettings
+
+_KEPT_SECS: Final = 0.5
+"""For how long an answer serves all browsers that ask."""
+_CLIENT_KEYS: Final = ("nimbus.auth.", "nimbus.thrift.port", "storm.tls.ca.file")
+
+T = TypeVar("T")
+
+
+class ClusterSite:
+    """The cluster of a Nimbus.
+
+    Args:
+        control: the Nimbus.
+        clock: monotonic seconds.
+    """
+
+    is_cluster = True
+    title = "Cluster"
+
+    def __init__(self, control: Control, clock: Callable[[], float] = time.monotonic) -> None:
+        self._control = control
+        self._clock = clock
+        self._lock = threading.Lock()
+        #: Topology id -> its last beat and what that says: beats are large, and looked at more often than sent.
+        self._infos: dict[str, tuple[WorkerBeat, TopologyInfo | None]] = {}
+        #: By what was asked: when it was worked out, and the answer.
+        self._kept: dict[str, tuple[float, object]] = {}
+        enabled = UiSettings.of(control.conf).actions_enabled
+        self.actions: tuple[ActionName, ...] = ALL_ACTIONS if enabled else ()
+
+    def now(self) -> float:
+        """Returns seconds since the epoch."""
+        return self._control.now()
+
+    def cluster(self) -> ClusterView | None:
+        """Returns the daemons."""
+        return self._once("cluster", self._cluster)
+
+    def topologies(self) -> list[TopologyView]:
+        """Returns all topologies, by name."""
+        return self._once("topologies", self._topologies)
+
+    def topology(self, topology_id: str) -> TopologyView:
+        """Returns one, with its errors."""
+        base = self._control.topology(topology_id)
+        picture = Picture.of(self._control)
+        errors = self._once(f"errors {topology_id}", lambda: self._control.errors(topology_id))
+        found = beat_errors(picture, topology_id) if errors is None else errors
+        return self._view(picture, base, found)
+
+    def batch_times(self, topology_id: str) -> None:
+        """Drivers don't tell of single micro-batches."""
+        return
+
+    def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
+        """Changes a topology, here or at the leader."""
+        base = self._control.topology(topology_id)
+        wait = _seconds(options.get("wait", ""))
+        try:
+            if action == "activate":
+                self._control.activate(topology_id, who)
+            elif action == "deactivate":
+                self._control.deactivate(topology_id, who)
+            elif action == "kill":
+                self._control.kill(topology_id, wait, who)
+            else:
+                self._control.rebalance(topology_id, wait, {}, {}, by=who)
+        except NotLeaderError as error:
+            if error.leader is None:
+                raise
+            conf = {key: value for key, value in self._control.conf.items() if key.startswith(_CLIENT_KEYS)}
+            conf["storm.nimbus.retry.times"] = 0
+            with NimbusClient(conf, seeds=[error.leader], behalf=who) as leader:
+                if action in ("activate", "deactivate"):
+                    getattr(leader, action)(topology_id)
+                elif action == "kill":
+                    leader.kill(topology_id, wait)
+                else:
+                    leader.rebalance(topology_id, wait)
+        done = {"activate": "activated", "deactivate": "deactivated", "kill": "killed", "rebalance": "rebalanced"}
+        return f"{base.name} is {done[action]}" + (f", {wait:g} s from now." if wait else ".")
+
+    def changes(self, topology_id: str = "") -> list[Change]:
+        """Returns who changed what, newest first."""
+        return [
+            Change(each.time, each.who, each.what, each.topology_id)
+            for each in self._once("changes", self._control.changes)
+            if topology_id in ("", each.topology_id)
+        ]
+
+    def logs(self, topology_id: str) -> list[LogFile]:
+        """Returns the drivers' logs on all hosts that answer."""
+        return self._once(f"logs {topology_id}", lambda: self._logs(topology_id))
+
+    def read_log(self, log: str, start: int, length: int) -> LogPart:
+        """Returns a part of the log of a driver."""
+        supervisor_id, _, file = log.partition("/")
+        supervisor = self._control.snapshot().supervisors.get(unquote(supervisor_id))
+        if supervisor is None or not supervisor.logs:
+            raise NotAliveError(f"there is no log {log[:200]!r}")
+        link = f"{self._control.scheme}://{supervisor.logs}/api/v1/log?file={quote(file, safe='')}"
+        with self._client() as client:
+            part = client.log(link, start, length)
+        return LogPart(part.data.decode(errors="replace"), part.start, part.size)
+
+    # How.
+
+    def _once(self, what: str, make: Callable[[], T]) -> T:
+        """Returns an answer, worked out again only when it is no longer fresh; others wait for who works it out."""
+        with self._lock:
+            now = self._clock()
+            kept = self._kept.get(what)
+            if kept is None or now - kept[0] > _KEPT_SECS:
+                self._kept = {name: each for name, each in self._kept.items() if now - each[0] <= _KEPT_SECS}
+                self._kept[what] = kept = now, make()
+            found: T = kept[1]  # type: ignore[assignment]
+            return found
+
+    def _client(self) -> NimbusClient:
+        conf = {key: value for key, value in self._control.conf.items() if key.startswith(_CLIENT_KEYS)}
+        return NimbusClient({**conf, "storm.nimbus.retry.times": 0}, seeds=[self._control.address])
+
+    def _cluster(self) -> ClusterView:
+        control, picture = self._control, Picture.of(self._control)
+        snapshot, now = picture.snapshot, picture.now
+        listed = nimbus_summary(picture, control.settings.seeds, control.settings.port).nimbuses
+        nimbuses = tuple(
+            Daemon(
+                f"{each.host}:{each.port}",
+                f"{each.host}:{each.port}",
+                {"Not a Leader": "Stands by"}.get(each.status, each.status),
+                None if each.status == "Offline" else float(each.nimbus_up_time_seconds),
+                each.version,
+                tuple(f"lacks the code of {name}" for name in each.missing_code[:5]),
+            )
+            for each in listed
+        )
+        supervisors = tuple(
+            Daemon(
+                each.supervisor_id,
+                each.host,
+                "Up",
+                now - each.started_at,
+                each.version,
+                (),
+                len(each.slots),
+                picture.slots_used.get(each.supervisor_id, 0),
+            )
+            for each in sorted(snapshot.supervisors.values(), key=lambda each: (each.host, each.supervisor_id))
+        )
+        pacemakers = tuple(
+            Daemon(
+                each.server,
+                each.server,
+                "Up" if each.away_since is None else "Away",
+                None,
+                "",
+                (each.problem or f"{each.pulses:,} heartbeats",),
+            )
+            for each in picture.heartbeats.pacemakers
+        )
+        stale = control.stale_since
+        servers = control.conf.get("storm.zookeeper.servers") or ()
+        where = ", ".join(f"{server}:{control.conf.get('storm.zookeeper.port')}" for server in servers)
+        return ClusterView(
+            "" if snapshot.leader is None else snapshot.leader.address,
+            control.address,
+            nimbuses,
+            supervisors,
+            pacemakers,
+            Daemon("zookeeper", where, "Connected" if stale is None else "Away"),
+            stale,
+            picture.heartbeats.reason if picture.heartbeats.unknown_since is not None else "",
+            tuple(snapshot.problems.values()),
+            hidden(control.conf),
+        )
+
+    def _topologies(self) -> list[TopologyView]:
+        picture = Picture.of(self._control)
+        bases = sorted(picture.snapshot.storms.values(), key=lambda base: (base.name, base.topology_id))
+        self._infos = {name: each for name, each in self._infos.items() if name in picture.snapshot.storms}
+        return [self._view(picture, base, {}) for base in bases]
+
+    def _view(self, picture: Picture, base: StormBase, errors: Mapping[str, list[ErrorRecord]]) -> TopologyView:
+        topology_id, snapshot = base.topology_id, picture.snapshot
+        beat = snapshot.workerbeats.get(topology_id)
+        if beat is not None and beat.launch != base.launch:
+            beat = None
+        assignment, code = snapshot.assignments.get(topology_id), snapshot.code.get(topology_id)
+        launched = beat.started_at if beat is not None else 0.0
+        placed = [
+            PlacedError(_error(record), f"{record.host}:{record.port}", record.time < launched)
+            for records in errors.values()
+            for record in records
+        ]
+        return TopologyView(
+            topology_id,
+            base.name,
+            base.status,
+            picture.now - base.submitted_at,
+            self._info(topology_id, beat),
+            0.0 if beat is None else beat.time,
+            self._shape(picture, base),
+            hidden(base.conf),
+            tuple(sorted(placed, key=lambda each: each.error.time)),
+            owner=base.owner,
+            driver="" if assignment is None else f"{assignment.host}:{assignment.port}",
+            supervisor="" if assignment is None else assignment.supervisor_id,
+            waits=picture.waiting.get(topology_id, ""),
+            replicas=() if code is None else tuple(sorted(code.replicas)),
+            replicas_wanted=_wanted(base, picture),
+            heartbeats_unknown=picture.heartbeats.reason if picture.heartbeats.unknown_since is not None else "",
+        )
+
+    def _info(self, topology_id: str, beat: WorkerBeat | None) -> TopologyInfo | None:
+        if beat is None:
+            return None
+        known = self._infos.get(topology_id)
+        if known is None or known[0] is not beat:
+            self._infos[topology_id] = known = beat, driver_info(beat)
+        return known[1]
+
+    def _shape(self, picture: Picture, base: StormBase) -> Shape:
+        plan, running = picture.plan(base.topology_id), picture.running_plan(base.topology_id)
+        stage_of: dict[str, int] = {}
+        operators: tuple[PlannedOperator, ...] = ()
+        if running is not None:
+            stages = {stage.index: stage for stage in running.stages}
+            stage_of = {name: stage.index for stage in running.stages for name in stage.components}
+            operators = tuple(
+                PlannedOperator(
+                    each.becomes,
+                    each.exchange,
+                    tuple((at, stages[at].kind, stages[at].components) for at in each.stages if at in stages),
+                )
+                for each in running.operators
+            )
+        return Shape(
+            {
+                name: Part(
+                    name,
+                    kind,
+                    tuple(range(tasks)) if plan is None else plan.components[name].tasks,
+                    executors,
+                    stage_of.get(name),
+                )
+                for name, (kind, tasks, executors) in picture.components(base).items()
+            },
+            () if plan is None else tuple(Link(*_edge(edge)) for edge in plan.edges),
+            operators,
+            None if running is None else running.partitions,
+            0 if plan is None else len(plan.acker_tasks),
+        )
+
+    def _logs(self, topology_id: str) -> list[LogFile]:
+        found = []
+        with self._client() as client:
+            for supervisor in self._control.snapshot().supervisors.values():
+                if not supervisor.logs:
+                    continue
+                link = f"{self._control.scheme}://{supervisor.logs}/api/v1/logs"
+                try:
+                    kept = client.logs_at(link, topology_id)
+                except ClusterError:
+                    # That host doesn't answer; the others' logs can be read.
+                    continue
+                where = quote(supervisor.supervisor_id, safe="")
+                found += [LogFile(f"{where}/{log.file}", supervisor.host, log.size, log.modified) for log in kept]
+        return found
+
+
+def _wanted(base: StormBase, picture: Picture) -> int:
+    """Returns how many Nimbuses are to have the code of a topology: as many as configured, and all that run."""
+    least = ReplicationSettings.of(effective_conf(base.conf)).min_count
+    return max(1, least, len(picture.snapshot.nimbuses))
+
+
+def _error(record: ErrorRecord) -> ErrorInfo:
+    values = {part.name: getattr(record, part.name) for part in fields(ErrorInfo) if hasattr(record, part.name)}
+    return ErrorInfo(**{**values, "first_time": record.time if record.first_time is None else record.first_time})
+
+
+def _edge(edge: object) -> tuple[str, str, str, str]:
+    return tuple(str(getattr(edge, name)) for name in ("source", "stream", "target", "grouping"))  # type: ignore[return-value]
+
+
+def _seconds(text: str) -> float | None:
+    """Returns a wait in seconds; None for the topology's message timeout."""
+    if not text.strip():
+        return None
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,3})?", text.strip()):
+        raise RefusedError(f"the wait must be a number of seconds, not {text[:80]!r}")
+    return float(text)
