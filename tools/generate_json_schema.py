@@ -469,6 +469,13 @@ class ZooKeeper(Document):
     pid: int
 
 
+class Ui(Document):
+    """`storm-spark ui`."""
+
+    link: str
+    """It logs in one browser, once."""
+
+
 class Dev(Document):
     """`dev`, when it is up."""
 
@@ -528,6 +535,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "rebalance": (Rebalanced, Failed),
     "kill": (Killed, Failed),
     "cluster": (Cluster, Failed),
+    "ui": (Ui, Failed),
     "nimbuses": (schemas.NimbusSummaries, Failed),
     "heartbeats": (HeartbeatNames, Heartbeat, Failed),
     "dev": (Dev, Failed),

@@ -19,7 +19,7 @@ import msgspec
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import NotAliveError, StormError
 from storm_on_spark.cluster.client.answers import Json, KeptLog, LogPart, error_of, json_of, kept_logs_of, log_part_of
-from storm_on_spark.cluster.client.paths import path_part
+from storm_on_spark.cluster.client.paths import has_port, own_name, path_part, wait_part
 from storm_on_spark.cluster.client.retry import Retry
 from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.code.checksums import artifacts_of
@@ -96,7 +96,7 @@ class NimbusClient(Closing):
         validate_conf(conf, "client")
         settings, security = ClientSettings.of(conf), SecuritySettings.of(conf)
         named = seeds or settings.seeds or ClientSettings.of({}).seeds
-        self.seeds = tuple(seed if _has_port(seed) else f"{seed}:{settings.port}" for seed in named)
+        self.seeds = tuple(seed if has_port(seed) else f"{seed}:{settings.port}" for seed in named)
         self._retry = Retry.of(settings)
         self._sleep = sleep
         self._clock = clock
@@ -114,7 +114,7 @@ class NimbusClient(Closing):
             timeout=_TIMEOUT,
             trust_env=False,
             follow_redirects=False,
-            headers={BEHALF: quote(_user() if behalf is None else behalf)},
+            headers={BEHALF: quote(own_name() if behalf is None else behalf)},
         )
         self._leader: str | None = None
 
@@ -259,7 +259,7 @@ class NimbusClient(Closing):
 
     def kill(self, name: str, wait_secs: float | None = None) -> None:
         """Ends a topology, when what it emitted has had `wait_secs` to get done (None: its message timeout)."""
-        self._change(name, f"kill/{_wait(wait_secs)}")
+        self._change(name, f"kill/{wait_part(wait_secs)}")
 
     def rebalance(
         self,
@@ -285,7 +285,7 @@ class NimbusClient(Closing):
         body: Json = {"rebalanceOptions": options, "conf": dict(conf or {})}
         if from_scratch:
             body["fromScratch"] = True
-        self._change(name, f"rebalance/{_wait(wait_secs)}", body)
+        self._change(name, f"rebalance/{wait_part(wait_secs)}", body)
 
     def submit(
         self,
@@ -491,19 +491,3 @@ class NimbusClient(Closing):
         if response.is_success:
             return json_of(response)
         raise error_of(response, address)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        return ""
-
-
-def _has_port(seed: str) -> bool:
-    host, _, port = seed.rpartition(":")
-    return bool(host) and port.isdecimal() and (":" not in host or host.endswith("]"))
-
-
-def _wait(wait_secs: float | None) -> str:
-    return "default" if wait_secs is None else f"{wait_secs:.3f}"
