@@ -22,6 +22,7 @@ from storm_on_spark.cluster.records import ErrorRecord, StormBase, WorkerBeat
 from storm_on_spark.cluster.rest.picture import Picture, driver_info
 from storm_on_spark.cluster.rest.summaries import nimbus_summary
 from storm_on_spark.cluster.rest.topology_page import beat_errors
+from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.web.model import (
     ALL_ACTIONS,
     ActionName,
@@ -201,8 +202,7 @@ class ClusterSite:
             for each in picture.heartbeats.pacemakers
         )
         stale = control.stale_since
-        servers = control.conf.get("storm.zookeeper.servers") or ()
-        where = ", ".join(f"{server}:{control.conf.get('storm.zookeeper.port')}" for server in servers)
+        where = ZooKeeperSettings.from_conf(control.conf).hosts
         return ClusterView(
             "" if snapshot.leader is None else snapshot.leader.address,
             control.address,
