@@ -43,13 +43,16 @@ class PartitionOffsets:
         9
     """
 
-    __slots__ = ("_ends", "_starts", "failures", "low", "position", "turn")
+    __slots__ = ("_ends", "_starts", "epoch", "failures", "low", "position", "turn")
 
     def __init__(self, start: int) -> None:
         #: All offsets below are done: what may be committed to Kafka. Never above `position`.
         self.low = start
         #: The next offset to emit.
         self.position = start
+        #: The leader epoch of the last record before `position` (Kafka's KIP-320); -1 if unknown. Kafka tells by it
+        #: whether the log was cut off before the position and has other records now.
+        self.epoch = -1
         #: Ranges of offsets that are done, between `low` and `position`: sorted, disjoint, not adjacent, not empty,
         #: none of which begins at `low`.
         self._starts: list[int] = []
@@ -59,8 +62,8 @@ class PartitionOffsets:
         self.turn = 0
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """Takes a saved state, also of a version that did not count turns."""
-        self.turn = 0
+        """Takes a saved state, also of a version that had no turns or no epoch."""
+        self.turn, self.epoch = 0, -1
         for name, value in state[1].items():
             setattr(self, name, value)
 
@@ -74,17 +77,27 @@ class PartitionOffsets:
         """How many offsets are not done."""
         return self.uncommitted - sum(self._ends) + sum(self._starts)
 
-    def emit(self, offset: int) -> None:
-        """Notes that an offset was emitted; what lies between it and the last one does not exist in Kafka."""
+    def emit(self, offset: int, epoch: int = -1) -> None:
+        """Notes that an offset was emitted; what lies between it and the last one does not exist in Kafka.
+
+        Args:
+            offset: which.
+            epoch: the leader epoch of its record.
+        """
         if offset < self.position:
             raise ValueError(f"offset {offset} was emitted before: the position is {self.position}")
         self.pass_to(offset)
-        self.position = offset + 1
+        self.position, self.epoch = offset + 1, epoch
 
-    def pass_to(self, offset: int) -> None:
-        """Goes forwards to a position; what lies between has no tuple. Offsets that are pending stay so."""
+    def pass_to(self, offset: int, epoch: int = -1) -> None:
+        """Goes forwards to a position; what lies between has no tuple. Offsets that are pending stay so.
+
+        Args:
+            offset: the position.
+            epoch: the leader epoch of what is before it.
+        """
         if offset > self.position:
-            before, self.position = self.position, offset
+            before, self.position, self.epoch = self.position, offset, epoch
             self._done(before, offset)
 
     def skip(self, offset: int) -> None:
@@ -95,7 +108,7 @@ class PartitionOffsets:
     def begin_again(self, offset: int) -> None:
         """Goes to a position, forwards or backwards, and forgets what was before: offsets name other records now."""
         self.turn += 1
-        self.low = self.position = offset
+        self.low, self.position, self.epoch = offset, offset, -1
         self._starts, self._ends = [], []
         self.failures = {}
 

@@ -237,12 +237,16 @@ class PlainKafkaSpout(BaseRichSpout):
 
     def _assign(self, reader: Any) -> None:
         """Makes the reader read all partitions of the task, new ones from their positions."""
-        from kafka.structs import TopicPartition
+        from kafka.structs import OffsetAndMetadata, TopicPartition
 
         partitions, before = self.offsets.partitions, self._waiting
         reader.assign([TopicPartition(*partition) for partition in partitions])
         for partition in partitions.keys() - before.keys():
-            reader.seek(TopicPartition(*partition), partitions[partition].position)
+            known = partitions[partition]
+            # `seek` of the consumer itself takes no epoch. Without it, nobody would notice that another leader has cut
+            # the log off while the topology did not run.
+            at = OffsetAndMetadata(known.position, "", known.epoch)
+            reader._subscription.seek(TopicPartition(*partition), at)  # noqa: SLF001
         self._waiting = {partition: before.get(partition, deque()) for partition in partitions}
         self._paused &= partitions.keys()
         self._gone = {partition: offset for partition, offset in self._gone.items() if partition in partitions}
@@ -291,7 +295,7 @@ class PlainKafkaSpout(BaseRichSpout):
         for where, at in passed.items():
             partition = where.topic, where.partition
             if not self._waiting[partition] and partition not in self._gone:
-                self.offsets.partitions[partition].pass_to(at.offset)
+                self.offsets.partitions[partition].pass_to(at.offset, at.leader_epoch)
         if self._commits_first:
             ends = {(where.topic, where.partition): at.offset for where, at in passed.items()}
             clients.commit(ends, self.offsets.topic_ids)
@@ -330,7 +334,7 @@ class PlainKafkaSpout(BaseRichSpout):
                 if self._commits_first and not self._is_committed(clients, partition, record.offset):
                     break
                 waiting.popleft()
-                offsets.emit(record.offset)
+                offsets.emit(record.offset, record.leader_epoch)
                 if self._emit(record):
                     return True
                 offsets.ack(record.offset)

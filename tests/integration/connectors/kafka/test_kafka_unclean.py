@@ -80,6 +80,33 @@ def test_a_spout_goes_on_as_auto_offset_reset_says_and_its_lag_reaches_zero(
             tester.spout.close()
 
 
+@pytest.mark.parametrize("passed", [False, True], ids=["at a record", "behind an aborted one"])
+def test_a_spout_that_did_not_run_meanwhile_notices_after_its_restart(
+    brokers: Replicas, caplog: pytest.LogCaptureFixture, passed: bool
+) -> None:
+    """The new leader has more records than were read, so the offset to read next is there."""
+    kafka, topic = brokers.kafka, f"cut-meanwhile-{passed}"
+    brokers.make(topic)
+    config = kafka.config(topic).set_group_id(topic).set_prop("auto.offset.reset", "earliest")
+    with SpoutTester(PlainKafkaSpout(config.set_prop("isolation.level", "read_committed").build())) as tester:
+        brokers.lose_follower(topic)
+        kafka.send(topic, "a", "lost")
+        if passed:
+            kafka.transaction(topic, "aborted", commit=False)
+        for emission in read(tester, 2):
+            tester.ack(emission.message_id)
+        position = 2 + 2 * passed  # the record, and the mark of its end
+        until(lambda: tester.spout.offsets.committable() == {(topic, 0): position}, tester.next_tuple)
+        tester.spout.close()
+        brokers.follower_leads(topic)
+        kafka.send(topic, *map(str, range(6)))
+
+        tester.restart()
+
+        assert [emission.values[0] for emission in read(tester, 6)] == [str(number) for number in range(6)]
+    assert f"offset {position} is not in Kafka (any more); going on at the earliest" in caplog.text
+
+
 def test_the_bus_goes_on_where_the_logs_part(brokers: Replicas, caplog: pytest.LogCaptureFixture) -> None:
     clients = Clients((brokers.kafka.server.bootstrap_servers,), {})
     bus = KafkaBus(clients, Seals(uuid.uuid4().bytes * 2), replication=1, channel_partitions=1, most_bytes=1 << 20)
