@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from storm_on_spark.spark.checkpoint.directory import Checkpoint, Manifest
     from storm_on_spark.spark.checkpoint.owner import Fence
     from storm_on_spark.spark.running.topology import TopologyQuery
+    from storm_on_spark.spark.session.interrupts import InterruptsWait
 
 log = logging.getLogger(__name__)
 
@@ -257,7 +258,28 @@ class CompiledTopology:
             CheckpointError: the checkpoint can't be used for this topology.
             ComponentError: a component can't be pickled, or a spout raised in `open`.
             SetupError: Spark can't be started or can't call this process, or the session is not a classic one.
+            KeyboardInterrupt: an interrupt has come; nothing runs, and nothing is left.
         """
+        from storm_on_spark.spark.session.interrupts import InterruptsWait
+
+        with InterruptsWait() as interrupts:
+            topology = self._start(interrupts, spark, name, checkpoint, clock, active, fence, port)
+        if interrupts.have_come:
+            topology.stop()
+            interrupts.check()
+        return topology
+
+    def _start(
+        self,
+        interrupts: InterruptsWait,
+        spark: SparkSession | None,
+        name: str,
+        checkpoint: str | os.PathLike[str] | None,
+        clock: Clock | None,
+        active: bool,
+        fence: Fence | None,
+        port: int,
+    ) -> TopologyQuery:
         from storm_on_spark.runtime.batches.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
@@ -273,6 +295,7 @@ class CompiledTopology:
         from storm_on_spark.spark.query.valves import Valves
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
+        from storm_on_spark.spark.running.interrupts import interruptible
         from storm_on_spark.spark.running.state_stores import close_state_stores
         from storm_on_spark.spark.running.topology import TopologyQuery
         from storm_on_spark.spark.session import local_session, settings_applied
@@ -301,14 +324,16 @@ class CompiledTopology:
             location = None if checkpoint is None else location_of(checkpoint)
             if location is not None and location.path is None:
                 # Only a session knows how to reach a store.
-                spark = spark or local_session(None, self.session_conf(), checkpoint)
+                with interrupts.let_through():
+                    spark = spark or local_session(None, self.session_conf(), checkpoint)
             store = open_checkpoint(location, spark, fence)
             stack.callback(store.close)
             on_cluster = fence is not None
             fence = fence or store.fence
             manifest = store.manifest()
             resumed = store.committed() if manifest is not None and store.committed() >= 0 else None
-            spark = spark or local_session(None, self.session_conf())
+            with interrupts.let_through():
+                spark = spark or local_session(None, self.session_conf())
             open_callbacks(spark)
             plan = self.placed(spark.sparkContext.defaultParallelism, manifest)
             manifest = store.claim(name, plan)
@@ -359,6 +384,7 @@ class CompiledTopology:
                 recorder,
             )
             stack.callback(coordinator.stop)
+            interrupts.check()
             # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
             coordinator.launch(store.planned(), store.committed())
@@ -369,7 +395,8 @@ class CompiledTopology:
             wanted = {"spark.sql.shuffle.partitions": str(plan.partitions)}
             with settings_applied(spark, wanted):
                 frame, places = lower(spark, spec, settings)
-            coordinator.wait_until_open()
+            with interrupts.let_through(), interruptible():
+                coordinator.wait_until_open()
             # If a spout opens and fails immediately, the topology has failed.
             if early and not coordinator.has_opened(early[0].task):
                 raise topology_failed(name, early[0])

@@ -156,7 +156,9 @@ class Progress:
     settled_batch: int = -1
     """The last batch whose outcome it has heard."""
     again: int = 0
-    """Messages of a native spout's rows that are kept for another attempt."""
+    """Messages of a native spout's rows that are kept for another attempt, or under way in it."""
+    waiting: int = 0
+    """Those that are kept and not under way: an inactive spout keeps them for its next start."""
 
 
 @dataclass(frozen=True, slots=True)

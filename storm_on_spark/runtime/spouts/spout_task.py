@@ -427,6 +427,10 @@ class SpoutTask:
         """Returns how many messages this process keeps for another attempt; other spouts do that themselves."""
         return 0
 
+    def waiting_count(self) -> int:
+        """Returns how many of these are not under way."""
+        return 0
+
     def _ack(self, message_id: Any, seconds: float | None) -> None:
         self.stats.acked += 1
         self._guard("ack", self.spout.ack, message_id)

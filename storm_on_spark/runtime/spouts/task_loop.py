@@ -216,6 +216,7 @@ class TaskLoop:
                 registered,
                 task.settled_batch,
                 task.again_count(),
+                task.waiting_count(),
             )
         )
 

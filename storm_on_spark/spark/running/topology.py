@@ -27,6 +27,7 @@ from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.spark.checkpoint.owner import Fence
 from storm_on_spark.spark.running.failures import LATE_REMEDY, is_late_process, reason_of, topology_failed
 from storm_on_spark.spark.running.interrupts import interruptible
+from storm_on_spark.spark.session.interrupts import InterruptsWait
 
 _WATCH_SECONDS = 0.1
 _ATTEMPTS: Final = 6
@@ -237,14 +238,20 @@ class TopologyQuery(StreamingQuery):
     # --- Spark's side ---------------------------------------------------------------
 
     def stop(self) -> None:
-        """Ends the topology at once, and returns when nothing of it is left running."""
+        """Ends the topology at once, and returns when nothing of it is left running.
+
+        Raises:
+            KeyboardInterrupt: an interrupt has come; the topology has ended all the same.
+        """
         with self._lock:
             if self._status is None and self._failure is None:
                 self._status = "KILLED"
-        if not self._done.is_set():
-            self._stop_query()
-        if threading.current_thread() is not self._watcher:
-            self._done.wait()
+        with InterruptsWait() as interrupts:
+            if not self._done.is_set():
+                self._stop_query()
+            if threading.current_thread() is not self._watcher:
+                self._done.wait()
+        interrupts.check()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         """Waits for the end of the topology, as `StreamingQuery.awaitTermination`.

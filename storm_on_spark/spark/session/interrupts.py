@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType, SimpleNamespace
 from typing import Any, Final
@@ -15,6 +16,8 @@ from typing import Any, Final
 from storm_on_spark.runtime.processes.signals import TO_END, put_back
 
 _AGAIN_SECS: Final = 0.1
+_LONG_SECS: Final = 10.0
+"""A second interrupt so long after the first does not wait any more: the JVM may not answer."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -91,6 +94,69 @@ def handlers_kept() -> Iterator[None]:
         module.signal = real
     if theirs and before is signal.default_int_handler:
         signal.signal(signal.SIGINT, theirs[-1])
+
+
+class InterruptsWait:
+    """Has interrupts wait while this process talks to Spark's JVM, so that they come where nothing is lost by them.
+
+    Py4J logs tracebacks for one that comes amid a command. PySpark's handler also cancels all jobs of the session,
+    those of other topologies included. A handler that other code installed stays.
+
+    Example:
+        >>> with InterruptsWait() as interrupts:
+        ...     # commands to the JVM
+        ...     with interrupts.let_through():
+        ...         pass  # waits for something else
+        >>> interrupts.have_come
+        False
+    """
+
+    def __init__(self) -> None:
+        #: Whether one has come that was not raised.
+        self.have_come = False
+        self._since = 0.0
+        self._former: dict[int, Any] = {}
+
+    def __enter__(self) -> InterruptsWait:
+        before = signal.getsignal(signal.SIGINT)
+        is_ours = before is signal.default_int_handler or is_pysparks(before)
+        if is_ours and threading.current_thread() is threading.main_thread():
+            self._former = {signal.SIGINT: before}
+            signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        put_back(self._former)
+        self._former = {}
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if not self.have_come:
+            self.have_come, self._since = True, time.monotonic()
+        elif time.monotonic() - self._since > _LONG_SECS:
+            raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Raises an interrupt that has come and waits.
+
+        Raises:
+            KeyboardInterrupt: one has.
+        """
+        if self.have_come:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def let_through(self) -> Iterator[None]:
+        """Handles interrupts as before within: the block does not talk to the JVM, or sees to it itself.
+
+        Raises:
+            KeyboardInterrupt: one has come.
+        """
+        self.check()
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
 
 def take_over(handler: Handler) -> None:

@@ -33,7 +33,7 @@ from storm_on_spark.spark.session.dirs import (
     socket_folder,
 )
 from storm_on_spark.spark.session.home import environment, linked_home, temporary_files_in
-from storm_on_spark.spark.session.interrupts import give_back, handlers_kept, held, take_over
+from storm_on_spark.spark.session.interrupts import InterruptsWait, give_back, handlers_kept, held, take_over
 from storm_on_spark.spark.session.java import Java, require_java
 from storm_on_spark.spark.session.logs import OutputPump, new_log_file
 from storm_on_spark.spark.session.owned import remove_owned
@@ -112,7 +112,10 @@ def local_session(
     with _lock:
         require_no_remote()
         if SparkContext._active_spark_context is not None:  # noqa: SLF001 # no public way to ask
-            return SparkSession.builder.getOrCreate()
+            with InterruptsWait() as interrupts:
+                session = SparkSession.builder.getOrCreate()
+            interrupts.check()
+            return session
         # Its user has stopped the session by itself. What a session reads from the environment at its start is gone.
         _end_jvm()
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001

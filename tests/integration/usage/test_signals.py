@@ -263,3 +263,13 @@ def test_a_script_that_ends_while_jars_are_fetched_leaves_no_resolver(
         assert [path for path in left if path.exists()] == []
     finally:
         command.kill()
+
+
+@pytest.mark.slow
+def test_a_script_that_is_interrupted_while_it_starts_or_stops_a_topology_hears_of_it_and_nothing_of_py4j() -> None:
+    script = [sys.executable, str(Path(__file__).with_name("interrupting.py"))]
+    done = subprocess.run(script, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n") == [*["start heard", "stop heard False"] * 6, ""]
+    assert "Traceback" not in done.stderr
+    assert "ERROR" not in done.stderr

@@ -396,7 +396,7 @@ class BatchRules:
         elif isinstance(event, Idle):
             task.answered, task.idle, task.quiet = True, True, not event.active
         else:
-            task.exhausted, task.pending = event.stats.exhausted, event.stats.pending
+            task.exhausted, task.pending, task.waiting_again = event.stats.exhausted, event.stats.pending, event.waiting
             if event.cut:
                 task.add_cut(event.written, event.tuples)
                 if event.tuples:

@@ -34,6 +34,8 @@ class SpoutProgress:
     quiet: bool = False
     exhausted: bool = False
     pending: int = 0
+    #: Those of them that are kept for another attempt, which an inactive spout does not make.
+    waiting_again: int = 0
 
     def add_cut(self, end: Mark, tuples: int) -> None:
         """Notes a cut, unless a micro-batch was planned for it before anybody told of it."""
@@ -57,11 +59,14 @@ class SpoutProgress:
 
     def is_drained(self) -> bool:
         """Returns whether the spout is inactive, and all that it emitted has been processed and committed."""
-        return self.quiet and self.is_settled()
+        return self.quiet and self._is_settled(self.waiting_again)
 
     def is_settled(self) -> bool:
         """Returns whether all that the spout is known to have emitted has been processed and committed."""
-        return self.ready and not self.pending and self.tuples_end <= self.committed
+        return self._is_settled(0)
+
+    def _is_settled(self, kept: int) -> bool:
+        return self.ready and self.pending <= kept and self.tuples_end <= self.committed
 
     def take(self, share: int) -> tuple[int, Mark | None]:
         """Takes the cuts of the next micro-batch: as many as have no more than `share` tuples, and the first anyway.

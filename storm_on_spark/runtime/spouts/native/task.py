@@ -60,5 +60,9 @@ class NativeSpoutTask(SpoutTask):
 
     def again_count(self) -> int:
         """Returns how many of them are kept for another attempt, or under way in it."""
+        return super().pending_count() + self.waiting_count()
+
+    def waiting_count(self) -> int:
+        """Returns how many of them are kept for another attempt and are not under way."""
         waiting: int = self.spout.waiting()
-        return super().pending_count() + waiting
+        return waiting

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -559,6 +561,17 @@ def test_what_was_planned_at_the_start_is_not_committed_before_spark_asks() -> N
     rules.step(events.Polled(planned), AT)
     rules.step(events.Committed(), AT)
     assert rules.is_drained()
+
+
+@pytest.mark.parametrize(("kept", "drained"), [(2, True), (1, False)])
+def test_what_an_inactive_spout_keeps_for_another_attempt_is_not_waited_for(kept: int, drained: bool) -> None:
+    rules = rules_of(active=False)
+    rules.step(Ready(3, Mark()), AT)
+    rules.step(events.LogRead(3, Mark(), ()), AT)
+    rules.step(dataclasses.replace(progress(3, Mark(), False, 0, pending=2), waiting=kept), AT)
+    rules.step(Idle(3, active=False), AT)
+    assert rules.is_drained() == drained
+    assert not rules.is_settled()
 
 
 @pytest.mark.parametrize("said_first", ["idle", "exhausted"])
