@@ -20,7 +20,7 @@ from lab.suite.processes import Marked, wait_for
 from lab.suite.scenario import Injection, ScenarioError
 from storm_on_spark.connectors.kafka.server import KafkaServer
 from storm_on_spark.connectors.kafka.topics import create
-from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.kept_program import KeptProcess
 
 _STUCK_SECS: Final = 240.0
 _LAST_WORDS: Final = 600

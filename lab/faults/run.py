@@ -23,7 +23,7 @@ from lab.suite import ROOT
 from lab.suite.processes import Marked
 from lab.suite.scenario import Injection as AnyInjection
 from lab.suite.scenario import ScenarioError
-from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.storage import LocalStorage
 from storm_on_spark.spark.checkpoint.directory import last_batch
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.cluster.security.own import make_secret_file
+from storm_on_spark.cluster.security.user_token import make_secret_file
 from storm_on_spark.runtime.processes.closing import Service
-from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.processes.server import last_words
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.spark.session import jars

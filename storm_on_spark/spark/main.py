@@ -27,14 +27,14 @@ from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.settings import CheckpointSettings, NameSettings
 from storm_on_spark.runtime.processes import at_once
-from storm_on_spark.runtime.processes.stopper import Stopper
+from storm_on_spark.runtime.processes.stop_signals import Stopper
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.checkpoint.temporary import check_temporary
 from storm_on_spark.spark.compiled import compile_topology
 from storm_on_spark.spark.session import check_session, local_session, log_file, stop_session
 from storm_on_spark.spark.session.answer import answer_only
-from storm_on_spark.spark.session.owned import temporary_checkpoint
+from storm_on_spark.spark.session.owned_folders import temporary_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

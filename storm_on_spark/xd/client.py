@@ -14,9 +14,9 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.client.answers import error_of
 from storm_on_spark.cluster.client.paths import path_part
 from storm_on_spark.cluster.errors import ClusterError, UnavailableError
-from storm_on_spark.cluster.security.own import auth_of_client
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
+from storm_on_spark.cluster.security.user_token import auth_of_client
 from storm_on_spark.runtime.processes.closing import Closing
 from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT, RESOURCES

@@ -71,7 +71,7 @@ class Given:
     @contextlib.contextmanager
     def client(self) -> Iterator[NimbusClient]:
         """Yields a client of the cluster."""
-        from storm_on_spark.cli.client.where import connect, find_cluster
+        from storm_on_spark.cli.client.which_cluster import connect, find_cluster
 
         with connect(find_cluster(self.conf, self.nimbuses, self.token_file)) as client:
             yield client

@@ -10,7 +10,7 @@ from storm_on_spark.api.building.submitter import ProgressListener, Submitted
 from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.client.where import connect, find_cluster, topologys
+from storm_on_spark.cli.client.which_cluster import connect, find_cluster, topologys
 from storm_on_spark.runtime.processes.at_once import temporary_folder
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ def command(
     -c and --conf change the topology's configuration; the value null restores a default.
     """
     with asked(**given) as request:
-        from storm_on_spark.cli.client.where import topologys
+        from storm_on_spark.cli.client.which_cluster import topologys
 
         changes, counts = topologys(request.conf), dict(_count(text) for text in executors)
         with request.client() as client:

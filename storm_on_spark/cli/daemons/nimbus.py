@@ -32,8 +32,8 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], is_open: bool, json
     with reporting_errors(debug, json):
         need_libraries()
         from storm_on_spark.cluster.daemons.nimbus import Nimbus
-        from storm_on_spark.cluster.security.own import with_own_token
         from storm_on_spark.cluster.security.settings import SecuritySettings
+        from storm_on_spark.cluster.security.user_token import with_own_token
 
         log_to_stderr(debug)
         conf = with_own_token(merged(files, pairs), "nimbus", is_open=is_open)

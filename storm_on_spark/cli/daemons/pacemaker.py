@@ -32,7 +32,7 @@ def command(pairs: tuple[str, ...], files: tuple[Path, ...], json: bool, debug: 
         from storm_on_spark.api.config import validate_conf
         from storm_on_spark.cluster.pacemaker.login.identities import LoginSettings
         from storm_on_spark.cluster.pacemaker.server import PacemakerServer
-        from storm_on_spark.cluster.security.own import with_own_token
+        from storm_on_spark.cluster.security.user_token import with_own_token
 
         log_to_stderr(debug)
         conf = merged(files, pairs)

@@ -36,7 +36,7 @@ def command(
         need_libraries()
         from storm_on_spark.api.config import validate_conf
         from storm_on_spark.cluster.daemons.supervisor import Supervisor
-        from storm_on_spark.cluster.security.own import with_own_token
+        from storm_on_spark.cluster.security.user_token import with_own_token
 
         log_to_stderr(debug)
         conf = with_own_token(merged(files, pairs), "supervisor", is_open=is_open)

@@ -41,8 +41,8 @@ def command(port: int, pairs: tuple[str, ...], files: tuple[Path, ...], is_open:
     """
     with reporting_errors(debug, json):
         need_libraries()
-        from storm_on_spark.cluster.security.own import with_own_token
         from storm_on_spark.cluster.security.settings import SecuritySettings
+        from storm_on_spark.cluster.security.user_token import with_own_token
         from storm_on_spark.xd.admin.daemon import Admin
 
         log_to_stderr(debug)

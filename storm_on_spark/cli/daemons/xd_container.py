@@ -45,7 +45,7 @@ def command(
     """
     with reporting_errors(debug, json):
         need_libraries()
-        from storm_on_spark.cluster.security.own import with_own_token
+        from storm_on_spark.cluster.security.user_token import with_own_token
         from storm_on_spark.xd.container.daemon import Container
 
         names, values = groups_of(groups), attributes_of(attributes)

@@ -61,8 +61,8 @@ def command(
     """
     with reporting_errors(debug, json):
         need_libraries()
-        from storm_on_spark.cluster.security.own import with_own_token
         from storm_on_spark.cluster.security.settings import SecuritySettings
+        from storm_on_spark.cluster.security.user_token import with_own_token
         from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
         from storm_on_spark.xd.tree.session import XdSettings
 
@@ -101,8 +101,8 @@ def command(
 
 def _login(folder: Path) -> dict[str, Any]:
     """Returns the login for ZooKeeper's nodes; its password stays with the data."""
-    from storm_on_spark.cluster.security.own import kept_secret
     from storm_on_spark.cluster.security.tokens import read_tokens
+    from storm_on_spark.cluster.security.user_token import kept_secret
 
     [password] = read_tokens(kept_secret(folder / _LOGIN))
     return {

@@ -28,11 +28,11 @@ from storm_on_spark.cli.client.dev_record import DevFile
 from storm_on_spark.cli.dev.guard import MARK
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
-from storm_on_spark.cluster.security.own import make_secret_file
+from storm_on_spark.cluster.security.user_token import make_secret_file
 from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 from storm_on_spark.plan.explain.words import counted
-from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.processes.server import HOST, free_ports, last_words
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.xd.client import AdminClient

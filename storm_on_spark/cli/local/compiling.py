@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from storm_on_spark.cli.client.needs import need_libraries
-from storm_on_spark.cli.client.where import topologys
+from storm_on_spark.cli.client.which_cluster import topologys
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors

@@ -20,7 +20,7 @@ from storm_on_spark.connectors.delta.spout import JARS as DELTA
 from storm_on_spark.connectors.kafka.jars import JARS, SOURCE
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.java import require_java
-from storm_on_spark.spark.session.owned import PREFIX
+from storm_on_spark.spark.session.owned_folders import PREFIX
 
 SETS: Final[Mapping[str, jars.JarSet]] = {
     "local-files": jars.BARE_LOCAL_FS,

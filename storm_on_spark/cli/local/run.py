@@ -33,11 +33,11 @@ from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.runtime.processes import at_once
-from storm_on_spark.runtime.processes.stopper import Stopper
+from storm_on_spark.runtime.processes.stop_signals import Stopper
 from storm_on_spark.runtime.reports.observer import Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.session.answer import answer_only
-from storm_on_spark.spark.session.owned import temporary_checkpoint
+from storm_on_spark.spark.session.owned_folders import temporary_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

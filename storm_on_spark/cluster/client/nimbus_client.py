@@ -26,11 +26,11 @@ from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.errors import ConflictError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.http.guard import BEHALF
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, name_of
-from storm_on_spark.cluster.security.own import auth_of_client
 from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.tokens import Tokens
+from storm_on_spark.cluster.security.user_token import auth_of_client
 from storm_on_spark.runtime.processes.closing import Closing
 
 Progress = Callable[["SubmitProgress"], object]

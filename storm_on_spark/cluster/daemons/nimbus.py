@@ -22,19 +22,19 @@ from storm_on_spark.api.config import KEYS, Config, validate_conf
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
-from storm_on_spark.cluster.heartbeats.making import heartbeat_reader
+from storm_on_spark.cluster.heartbeats.factory import heartbeat_reader
 from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
-from storm_on_spark.cluster.nimbus.alive import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.code_gate import code_gate
 from storm_on_spark.cluster.nimbus.code_sync import CodeSync
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.leader import Leader
-from storm_on_spark.cluster.nimbus.resign import sign_anew
+from storm_on_spark.cluster.nimbus.liveness import Drivers, Heartbeats
+from storm_on_spark.cluster.nimbus.new_signatures import sign_anew
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
 from storm_on_spark.cluster.paths import NIMBUSES

@@ -23,7 +23,7 @@ from storm_on_spark.cluster.leadership.elector import LeaderElector
 from storm_on_spark.cluster.paths import NIMBUSES
 from storm_on_spark.cluster.records import LeaderInfo, NimbusSummary, Record
 from storm_on_spark.cluster.zookeeper.changes import Fence
-from storm_on_spark.cluster.zookeeper.kept import KeptNodes
+from storm_on_spark.cluster.zookeeper.kept_nodes import KeptNodes
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.tree import Tree
 

@@ -16,7 +16,7 @@ from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.errors import CodeError, ConflictError
 from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperReader
 from storm_on_spark.cluster.nimbus import lifecycle
-from storm_on_spark.cluster.nimbus.alive import Drivers, Heartbeats
+from storm_on_spark.cluster.nimbus.liveness import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.scheduler import Decision, Unknown, finished, schedule
 from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions, name_of
 from storm_on_spark.cluster.paths import (

@@ -26,8 +26,11 @@ from storm_on_spark.connectors.kafka.records import (
     as_bytes,
     as_text,
 )
-from storm_on_spark.connectors.kafka.writing.making import FieldNameBasedTupleToKafkaMapper, FieldNameTopicSelector
 from storm_on_spark.connectors.kafka.writing.plain import PlainKafkaBolt
+from storm_on_spark.connectors.kafka.writing.record_mapping import (
+    FieldNameBasedTupleToKafkaMapper,
+    FieldNameTopicSelector,
+)
 from storm_on_spark.connectors.kafka.writing.sink import KafkaBolt
 from storm_on_spark.connectors.sources.retry import RetryBackoff
 

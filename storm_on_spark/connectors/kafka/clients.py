@@ -22,7 +22,7 @@ from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.connectors.kafka.config import KafkaSpoutConfig
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
-from storm_on_spark.connectors.kafka.looking import Found, LookUp, LookUps, committed_offset, note_of, topic_id
+from storm_on_spark.connectors.kafka.lookups import Found, LookUp, LookUps, committed_offset, note_of, topic_id
 from storm_on_spark.connectors.kafka.offsets import Partition
 
 _log = logging.getLogger(__name__)

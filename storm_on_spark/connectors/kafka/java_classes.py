@@ -15,8 +15,8 @@ from storm_on_spark.connectors.kafka import config
 from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic
 from storm_on_spark.connectors.kafka.reading.plain import PlainKafkaSpout
 from storm_on_spark.connectors.kafka.records import KafkaRecord, SimpleRecordTranslator, as_bytes, as_text
-from storm_on_spark.connectors.kafka.writing.making import FieldNameBasedTupleToKafkaMapper
 from storm_on_spark.connectors.kafka.writing.plain import PlainKafkaBolt
+from storm_on_spark.connectors.kafka.writing.record_mapping import FieldNameBasedTupleToKafkaMapper
 
 TOPIC: Final = "topic"
 """Key of a `KafkaBolt`'s configuration, as in Storm."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from storm_on_spark.connectors.kafka.clients import consumer, consumer_settings, described, kafka_python
 from storm_on_spark.connectors.kafka.config import KafkaSpoutConfig
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
-from storm_on_spark.connectors.kafka.looking import committed_offset, topic_id
+from storm_on_spark.connectors.kafka.lookups import committed_offset, topic_id
 from storm_on_spark.connectors.kafka.offsets import Partition
 
 _ANSWER_MS: Final = 10_000

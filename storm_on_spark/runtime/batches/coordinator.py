@@ -22,8 +22,8 @@ from storm_on_spark.api.streams.constants import ACKER_COMPONENT, SYSTEM_COMPONE
 from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.settings import LiveSettings
-from storm_on_spark.runtime.batches.at_hand import BatchAtHand
 from storm_on_spark.runtime.batches.clock import Clock
+from storm_on_spark.runtime.batches.current_batch import BatchAtHand
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.live_process import LiveProcess
 from storm_on_spark.runtime.batches.metrics import Metrics

@@ -23,9 +23,9 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
 from storm_on_spark.runtime.live.pulse import has_pulse
 from storm_on_spark.runtime.processes.busy import holder
+from storm_on_spark.runtime.processes.is_stopped import is_stopped
 from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
 from storm_on_spark.runtime.processes.signals import held_back
-from storm_on_spark.runtime.processes.stopped import is_stopped
 from storm_on_spark.runtime.spouts.log import Mark
 
 log = logging.getLogger(__name__)

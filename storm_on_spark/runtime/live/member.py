@@ -29,9 +29,9 @@ from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.local_tasks import LocalTasks
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.busy import SIZE, BusyPage, breathed_at, holder
+from storm_on_spark.runtime.processes.is_stopped import is_stopped
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.processes.signals import held_back, ignore_interrupts
-from storm_on_spark.runtime.processes.stopped import is_stopped
 from storm_on_spark.runtime.run.worker_process import release
 
 _STOPPED_SECS = 10.0

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from storm_on_spark.runtime.processes.busy import SIZE, BusyPage, breathed_at
-from storm_on_spark.runtime.processes.stopped import is_stopped
+from storm_on_spark.runtime.processes.is_stopped import is_stopped
 
 _LOOK_SECS: Final = 1.0
 _FEWEST_LOOKS: Final = 3

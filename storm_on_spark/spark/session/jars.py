@@ -27,7 +27,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.spark.session.dirs import cache_dir, writable_dir
 from storm_on_spark.spark.session.java import find_java
-from storm_on_spark.spark.session.owned import owned_folder
+from storm_on_spark.spark.session.owned_folders import owned_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -36,7 +36,7 @@ from storm_on_spark.spark.session.home import environment, linked_home, temporar
 from storm_on_spark.spark.session.interrupts import InterruptsWait, give_back, handlers_kept, held, take_over
 from storm_on_spark.spark.session.java import Java, require_java
 from storm_on_spark.spark.session.logs import OutputPump, new_log_file
-from storm_on_spark.spark.session.owned import remove_owned
+from storm_on_spark.spark.session.owned_folders import remove_owned
 from storm_on_spark.spark.session.settings import (
     BARE_FS_CLASS,
     BARE_FS_KEY,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from storm_on_spark.runtime.processes.closing import Closing
-from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.testing.simulated.daemon import ARMED
 
 START_SECS: Final = 60.0

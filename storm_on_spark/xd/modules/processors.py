@@ -13,8 +13,8 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.kept import Kept
 from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.saved_attributes import Kept
 
 
 class _Processor(BaseBasicBolt):

@@ -12,8 +12,8 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
-from storm_on_spark.xd.modules.kept import Kept
 from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
+from storm_on_spark.xd.modules.saved_attributes import Kept
 
 _FIRST_DELAY: Final = 1.0
 _LONGEST_DELAY: Final = 10.0

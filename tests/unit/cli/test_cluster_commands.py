@@ -19,7 +19,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cli.client.dev_document import DevRecord
 from storm_on_spark.cli.client.dev_record import DevFile, find, path_of
 from storm_on_spark.cli.client.submitter import UPLOAD_SHOWN_BYTES, ProgressBar
-from storm_on_spark.cli.client.where import connect, find_cluster, topologys
+from storm_on_spark.cli.client.which_cluster import connect, find_cluster, topologys
 from storm_on_spark.cli.cluster.stages import stage_of
 from storm_on_spark.cli.main import SECTIONS, main
 from storm_on_spark.cluster.errors import UnavailableError

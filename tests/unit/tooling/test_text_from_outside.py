@@ -25,7 +25,7 @@ from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.proofs import parameters
 from storm_on_spark.cluster.supervisor.code import CodeStore
 from storm_on_spark.cluster.thrift.checks import MOST_VALUES, check_call
-from storm_on_spark.connectors.kafka.looking import id_in
+from storm_on_spark.connectors.kafka.lookups import id_in
 from storm_on_spark.connectors.kafka.writing.sink import _ERROR
 from storm_on_spark.connectors.pipeline.stream import stream_types
 from storm_on_spark.flux.errors import FluxError

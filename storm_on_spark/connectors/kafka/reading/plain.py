@@ -25,7 +25,7 @@ from storm_on_spark.connectors.kafka.clients import (
 from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpoutConfig, ProcessingGuarantee
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
 from storm_on_spark.connectors.kafka.lag import shown
-from storm_on_spark.connectors.kafka.looking import Found, LookUp
+from storm_on_spark.connectors.kafka.lookups import Found, LookUp
 from storm_on_spark.connectors.kafka.offsets import Offsets, Partition, PartitionOffsets
 from storm_on_spark.connectors.kafka.reading.replay import Replay
 from storm_on_spark.connectors.kafka.records import KafkaRecord, KafkaTuple

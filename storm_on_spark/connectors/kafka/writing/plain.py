@@ -14,7 +14,7 @@ from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.clients import connected, kafka_python
-from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, OutRecord, RecordMaking
+from storm_on_spark.connectors.kafka.writing.record_mapping import DEFAULTS, Failing, OutRecord, RecordMaking
 from storm_on_spark.connectors.sinks.dividing import divided
 
 _log = logging.getLogger(__name__)

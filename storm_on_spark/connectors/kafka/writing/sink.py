@@ -17,7 +17,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.kafka.errors import KafkaBoltError
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.options import kafka_properties
-from storm_on_spark.connectors.kafka.writing.making import DEFAULTS, Failing, OutRecord, RecordMaking
+from storm_on_spark.connectors.kafka.writing.record_mapping import DEFAULTS, Failing, OutRecord, RecordMaking
 from storm_on_spark.connectors.kafka.writing.singly import is_refusal, refused_records
 from storm_on_spark.connectors.kafka.writing.trial import refusal
 from storm_on_spark.connectors.sinks.dead_letters import DeadLetters, Refused

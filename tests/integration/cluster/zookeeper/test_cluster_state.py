@@ -33,7 +33,7 @@ from storm_on_spark.cluster.records import (
     WorkerBeat,
 )
 from storm_on_spark.cluster.state import Check, ClusterState, Create, Delete, Put
-from storm_on_spark.cluster.zookeeper.kept import KeptNodes
+from storm_on_spark.cluster.zookeeper.kept_nodes import KeptNodes
 from storm_on_spark.testing.faults.connections import TcpProxy, expire_session
 
 TOPOLOGY = "words-1-1700000000"

@@ -18,10 +18,10 @@ from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.security.own import auth_of_client, kept_secret, token_path, with_own_token
 from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens, read_tokens
+from storm_on_spark.cluster.security.user_token import auth_of_client, kept_secret, token_path, with_own_token
 from storm_on_spark.xd.client import AdminClient
 
 BIND, FILE = Config.NIMBUS_BIND_ADDRESS, Config.NIMBUS_AUTH_TOKEN_FILE

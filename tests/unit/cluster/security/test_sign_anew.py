@@ -10,7 +10,7 @@ from cluster_records import assignment, storm
 from memory_state import ROOT, MemoryState
 
 from storm_on_spark.cluster.errors import FencedError
-from storm_on_spark.cluster.nimbus.resign import sign_anew
+from storm_on_spark.cluster.nimbus.new_signatures import sign_anew
 from storm_on_spark.cluster.paths import ASSIGNMENTS, STORMS, Paths
 from storm_on_spark.cluster.records import Record
 from storm_on_spark.cluster.security.keyring import Keyring

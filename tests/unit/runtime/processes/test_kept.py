@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from storm_on_spark.runtime.processes.kept import KeptProcess
+from storm_on_spark.runtime.processes.kept_program import KeptProcess
 
 
 def kept(folder: Path, code: str) -> KeptProcess:
