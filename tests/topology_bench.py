@@ -10,7 +10,7 @@ import cloudpickle
 
 from storm_on_spark import BaseBasicBolt, Topology
 from storm_on_spark.api.streams.grouping import AllGrouping, FieldsGrouping, GlobalGrouping, Grouping
-from storm_on_spark.testing import BoltTester, make_tuple, run_spout
+from storm_on_spark.testing import BoltTester, Emission, make_tuple, run_spout
 
 _numbers = itertools.count()
 _gathered: dict[int, list[Any]] = {}
@@ -104,7 +104,9 @@ class TopologyBench:
         while self._told[task] < len(emitted):
             self._told[task] += 1
             emission = emitted[self._told[task] - 1]
-            self._deliver(task[0], emission.stream, tuple(emission.values))
+            rows = [emission.values] if isinstance(emission, Emission) else emission.batch.to_pylist()
+            for row in rows:
+                self._deliver(task[0], emission.stream, tuple(row.values() if isinstance(row, dict) else row))
 
     def play(self, seconds: float = 0) -> None:
         """Emits all that the spouts have, a tuple of each in turn, and then moves the time on."""

@@ -109,7 +109,9 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         self.bolt = bolt
         self._timestamp, self._idle_ms = timestamp, idle_ms
         #: For the runtime: whose attributes are saved.
-        self.state_holder = bolt
+        self.state_holder: object = getattr(bolt, "state_holder", bolt)
+        #: For people; see `component_title`.
+        self.title: str = getattr(bolt, "title", "")
         self.adapted = Adapted(type(bolt))
 
     @abstractmethod

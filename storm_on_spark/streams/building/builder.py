@@ -9,9 +9,9 @@ from storm_on_spark.api.component import BaseRichSpout, BatchSpout, NativeSpout
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streams.building.draft import Draft
-from storm_on_spark.streams.building.functions import caller
+from storm_on_spark.streams.building.functions import caller, checked_parallelism
 from storm_on_spark.streams.building.mappers import PairValueMapper
-from storm_on_spark.streams.building.stream import PairStream, Stream, checked_parallelism
+from storm_on_spark.streams.building.stream import PairStream, Stream
 from storm_on_spark.streams.graph.model import Source
 from storm_on_spark.streams.lowering.lower import lower
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from storm_on_spark.api.errors import InvalidTopologyError
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text import html
 from storm_on_spark.api.text.graph import Edge, graph
 from storm_on_spark.api.text.graph import Node as Box
 from storm_on_spark.streams.graph.model import Graph, Link, Node, Operation, Port, Source
+from storm_on_spark.streams.operations.columns import ColumnProcessor
 
 
 class Draft:
@@ -28,6 +32,28 @@ class Draft:
         """Adds a node, and returns the link to its values."""
         self._nodes[node.id] = node
         return Link(Port(node.id))
+
+    def fields(self, number: int) -> tuple[str, ...]:
+        """Returns the fields of the tuples that hold a node's values.
+
+        Raises:
+            InvalidTopologyError: a spout or bolt declares no stream `default`.
+        """
+        node = self._nodes[number]
+        if isinstance(node, Operation):
+            if isinstance(node.processor, ColumnProcessor):
+                return node.processor.fields
+            return ("key", "value") if node.pairs else ("value",)
+        declarer = OutputFieldsDeclarer(type(node.component).__qualname__)
+        node.component.declare_output_fields(declarer)
+        if (spec := declarer.streams.get(DEFAULT_STREAM)) is None:
+            raise InvalidTopologyError(f"{type(node.component).__qualname__} ({node.where}) declares no stream default")
+        return tuple(spec.fields)
+
+    def has_tuples(self, number: int) -> bool:
+        """Returns whether a node's values are tuples."""
+        node = self._nodes[number]
+        return not isinstance(node, Operation) or node.tuples
 
     def picture(self) -> str:
         """Returns the graph as HTML."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import BuiltinMethodType, CodeType, FunctionType
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.text.wording import kind_of
+from storm_on_spark.streams.operations.aggregators import CombinerAggregator
 
 _OURS: Final = __name__.partition(".")[0] + "."
 _EXAMPLES: Final = _OURS + "examples"
@@ -85,6 +87,42 @@ def checked(function: Any, arguments: int, operation: str, where: str) -> Callab
             "update_state_by_key or an aggregation, or send values to a bolt of your own with to(bolt)"
         )
     return function  # type: ignore[no-any-return]
+
+
+def aggregator_of(initial: Any, accumulate: Any, combine: Any, name: str) -> Any:
+    """Returns an aggregator: the given one, or one of an initial value and functions.
+
+    Raises:
+        InvalidTopologyError: it is neither.
+    """
+    where = caller()
+    if accumulate is None:
+        methods = ("init", "apply", "result")
+        if all(callable(getattr(initial, method, None)) for method in methods):
+            return initial
+        raise InvalidTopologyError(
+            f"{name} ({where}) takes a CombinerAggregator, or an initial value and a function of two, "
+            f"not {kind_of(initial)}"
+        )
+    if combine is not None:
+        checked(combine, 2, name, where)
+    return CombinerAggregator.of(initial, checked(accumulate, 2, name, where), combine)
+
+
+def checked_parallelism(parallelism: object, where: str) -> None:
+    """Checks a number of tasks.
+
+    Raises:
+        InvalidTopologyError: it is none.
+    """
+    if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
+        raise InvalidTopologyError(f"{where}: the parallelism must be an int of at least 1, not {kind_of(parallelism)}")
+
+
+def is_expression(given: object) -> bool:
+    """Returns whether something is a `pyarrow.compute.Expression`, without importing pyarrow."""
+    found = sys.modules.get("pyarrow.compute")
+    return found is not None and isinstance(given, found.Expression)
 
 
 def _kept(function: Any) -> Iterator[str]:

@@ -11,7 +11,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.grouping import FieldsGrouping, GlobalGrouping, Grouping, ShuffleGrouping
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.streams.building.draft import Draft
-from storm_on_spark.streams.building.functions import caller, checked
+from storm_on_spark.streams.building.functions import aggregator_of, caller, checked, checked_parallelism, is_expression
 from storm_on_spark.streams.graph.model import Link, Operation, Port, Sink, Window
 from storm_on_spark.streams.operations import values as on_values
 from storm_on_spark.streams.operations.aggregating import (
@@ -26,10 +26,20 @@ from storm_on_spark.streams.operations.aggregating import (
     UpdateStateByKey,
 )
 from storm_on_spark.streams.operations.aggregators import CombinerAggregator
+from storm_on_spark.streams.operations.columns import (
+    ColumnFilter,
+    ColumnMap,
+    ColumnMapToPair,
+    ColumnProcessor,
+    MapBatches,
+)
 from storm_on_spark.streams.operations.joining import CoGroupByKey, Join
 from storm_on_spark.streams.operations.processor import Processor
 
 if TYPE_CHECKING:
+    import pyarrow
+    from pyarrow.compute import Expression
+
     from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BatchBolt
     from storm_on_spark.api.tuple import Tuple
 
@@ -65,25 +75,62 @@ class Stream(Generic[T]):
 
     # --- single values ------------------------------------------------------------------------------------------------
 
-    def map(self, function: Callable[[T], R]) -> Stream[R]:
-        """Returns the stream of the function's results."""
+    def map(self, function: Callable[[T], R] | Expression) -> Stream[R]:
+        """Returns the stream of the function's results.
+
+        Args:
+            function: a function of a value; or a `pyarrow.compute.Expression` of columns, for many values at once.
+        """
+        if is_expression(function):
+            return Stream(self._draft, self._on_columns(ColumnMap(("value",), (function,)), False), self._parallelism)
         return self._added(on_values.Map(checked(function, 1, "map", caller())))
 
     def flat_map(self, function: Callable[[T], Iterable[R]]) -> Stream[R]:
         """Returns the stream of all items that the function returns or yields for each value."""
         return self._added(on_values.FlatMap(checked(function, 1, "flat_map", caller())))
 
-    def map_to_pair(self, function: Callable[[T], tuple[K, V]]) -> PairStream[K, V]:
-        """Returns the stream of the pairs (key, value) that the function returns."""
+    def map_to_pair(
+        self, function: Callable[[T], tuple[K, V]] | Expression, value: Expression | None = None
+    ) -> PairStream[K, V]:
+        """Returns the stream of the pairs (key, value) that the function returns.
+
+        Args:
+            function: a function of a value; or an expression for the key, as in `map`.
+            value: an expression for the value.
+        """
+        if is_expression(function) and is_expression(value):
+            processor = ColumnMapToPair(("key", "value"), (function, value))
+            return PairStream(self._draft, self._on_columns(processor, True), self._parallelism)
         return self._pairs(on_values.MapToPair(checked(function, 1, "map_to_pair", caller())))
 
     def flat_map_to_pair(self, function: Callable[[T], Iterable[tuple[K, V]]]) -> PairStream[K, V]:
         """Returns the stream of all pairs that the function returns or yields for each value."""
         return self._pairs(on_values.FlatMapToPair(checked(function, 1, "flat_map_to_pair", caller())))
 
-    def filter(self: S, predicate: Callable[[T], object]) -> S:
-        """Returns the stream of the values for which the function returns something true."""
+    def filter(self: S, predicate: Callable[[T], object] | Expression) -> S:
+        """Returns the stream of the values for which the function returns something true.
+
+        Args:
+            predicate: a function of a value; or an expression, as in `map`.
+        """
+        if is_expression(predicate):
+            before = self._link.port.node
+            tuples, fields = self._draft.has_tuples(before), self._draft.fields(before)
+            return self._at(self._on_columns(ColumnFilter(fields, predicate), self._of_pairs, tuples=tuples))
         return self._same(on_values.Filter(checked(predicate, 1, "filter", caller())))
+
+    def map_batches(self, function: Callable[[pyarrow.RecordBatch], Any], fields: str | Iterable[str]) -> Stream[Tuple]:
+        """Returns the stream of tuples that a function makes of many at once, as an Arrow record batch.
+
+        Args:
+            function: gets a record batch with the fields of a spout's tuples, or with the column `value`, or `key` and
+                `value`. It returns one with as many rows; or a pair of one and, for each row, the row that it comes
+                from.
+            fields: the columns that it returns.
+        """
+        checked(function, 1, "map_batches", caller())
+        processor = MapBatches(tuple(Fields.of(fields)), function)
+        return Stream(self._draft, self._on_columns(processor, False, tuples=True), self._parallelism)
 
     def peek(self: S, action: Callable[[T], object]) -> S:
         """Returns the same stream, and calls the function with each value on its way."""
@@ -168,7 +215,7 @@ class Stream(Generic[T]):
             accumulate: called with accumulator and value.
             combine: called with two accumulators; the Streams API needs none.
         """
-        return self._total(Aggregate(_aggregator(initial, accumulate, combine, "aggregate")))
+        return self._total(Aggregate(aggregator_of(initial, accumulate, combine, "aggregate")))
 
     def count(self) -> Stream[int]:
         """Returns the stream of the number of all values."""
@@ -243,6 +290,13 @@ class Stream(Generic[T]):
     def _pairs(self, processor: Processor, keyed: bool = False) -> PairStream[Any, Any]:
         return PairStream(self._draft, self._add(processor, True), self._parallelism, keyed)
 
+    def _on_columns(self, processor: ColumnProcessor, pairs: bool, *, tuples: bool = False) -> Link:
+        # Record batches know no windows: what comes out of them is gathered.
+        link, window = replace(self._link, window=None), self._link.window
+        number = self._draft.next_id
+        operation = Operation(number, processor, (link,), self._parallelism, pairs, caller(), tuples)
+        return replace(self._draft.add(operation), window=window)
+
     def _same(self: S, processor: Processor) -> S:
         return self._at(self._add(processor, self._of_pairs))
 
@@ -292,7 +346,7 @@ class PairStream(Stream[tuple[K, V]]):
 
     def aggregate_by_key(self, initial: Any, accumulate: Any = None, combine: Any = None, /) -> PairStream[K, Any]:
         """Returns the stream of the aggregate of each key's values; arguments as for `aggregate`."""
-        return self._by_key(AggregateByKey(_aggregator(initial, accumulate, combine, "aggregate_by_key")))
+        return self._by_key(AggregateByKey(aggregator_of(initial, accumulate, combine, "aggregate_by_key")))
 
     def count_by_key(self) -> PairStream[K, int]:
         """Returns the stream of the number of each key's values."""
@@ -406,31 +460,6 @@ class StreamState(Generic[K, V]):
     def to_pair_stream(self) -> PairStream[K, V]:
         """Returns the stream of keys and their new states, one pair for each change."""
         return self.stream
-
-
-def checked_parallelism(parallelism: object, where: str) -> None:
-    """Checks a number of tasks.
-
-    Raises:
-        InvalidTopologyError: it is none.
-    """
-    if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
-        raise InvalidTopologyError(f"{where}: the parallelism must be an int of at least 1, not {kind_of(parallelism)}")
-
-
-def _aggregator(initial: Any, accumulate: Any, combine: Any, name: str) -> Any:
-    where = caller()
-    if accumulate is None:
-        methods = ("init", "apply", "result")
-        if all(callable(getattr(initial, method, None)) for method in methods):
-            return initial
-        raise InvalidTopologyError(
-            f"{name} ({where}) takes a CombinerAggregator, or an initial value and a function of two, "
-            f"not {kind_of(initial)}"
-        )
-    if combine is not None:
-        checked(combine, 2, name, where)
-    return CombinerAggregator.of(initial, checked(accumulate, 2, name, where), combine)
 
 
 def _same(value: T) -> T:

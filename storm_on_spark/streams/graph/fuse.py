@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.streams.graph.model import Graph, Link, Operation, Window
 from storm_on_spark.streams.operations.aggregating import StateQuery
+from storm_on_spark.streams.operations.columns import ColumnProcessor
 
 
 @dataclass
@@ -53,6 +54,11 @@ class Group:
         return self.window is None and any(operation.processor.stateful for operation in self.operations)
 
     @property
+    def on_columns(self) -> bool:
+        """Whether the operations work on record batches."""
+        return any(isinstance(operation.processor, ColumnProcessor) for operation in self.operations)
+
+    @property
     def title(self) -> str:
         """The operations' names, in order."""
         return " → ".join(operation.processor.name for operation in self.operations)
@@ -74,7 +80,7 @@ def fuse(graph: Graph) -> list[Group]:
         if group is None:
             group = Group(operation.parallelism, [])
             groups.append(group)
-            by_links[operation.links, operation.parallelism] = group
+            by_links[_shared(operation)] = group
         group.operations.append(operation)
         group_of[operation.id] = group
     return [group for group in groups if group.operations]
@@ -86,11 +92,17 @@ def _group(operation: Operation, group_of: dict[int, Group], by_links: dict[obje
         return group_of[processor.state]
     if all(_is_call(link, group_of) for link in operation.links):
         feeding = list({id(group_of[link.port.node]): group_of[link.port.node] for link in operation.links}.values())
-        if {group.parallelism for group in feeding} == {operation.parallelism}:
+        kinds = {(group.parallelism, group.on_columns) for group in feeding}
+        if kinds == {(operation.parallelism, isinstance(processor, ColumnProcessor))}:
             window = feeding[0].window
             if len(feeding) == 1 or (window is not None and all(group.window == window for group in feeding)):
                 return _merged(feeding, group_of)
-    return by_links.get((operation.links, operation.parallelism))
+    return by_links.get(_shared(operation))
+
+
+def _shared(operation: Operation) -> object:
+    """Returns what operations that don't feed each other must have in common to share a bolt."""
+    return operation.links, operation.parallelism, isinstance(operation.processor, ColumnProcessor)
 
 
 def _merged(groups: list[Group], group_of: dict[int, Group]) -> Group:

@@ -106,6 +106,8 @@ class Operation:
     pairs: bool
     """Whether its results are pairs of key and value."""
     where: str
+    tuples: bool = False
+    """Whether its results are tuples with fields of their own, as those of a spout."""
 
     @property
     def label(self) -> str:

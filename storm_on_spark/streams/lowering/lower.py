@@ -15,6 +15,7 @@ from storm_on_spark.streams.graph.fuse import Group, fuse
 from storm_on_spark.streams.graph.model import Graph, Link, Node, Operation, Port, Sink, Source
 from storm_on_spark.streams.graph.windows import delay_windows, keep_windows_in_one_task
 from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt, WindowedOperationsBolt
+from storm_on_spark.streams.lowering.columns import ColumnOperationsBolt
 from storm_on_spark.streams.lowering.wiring import Entry, Program, Shape
 
 PASSES: Final[tuple[Callable[[Graph], Graph], ...]] = (delay_windows, keep_windows_in_one_task)
@@ -124,7 +125,7 @@ class _Lowering:
 
     def _shape(self, number: int) -> Shape:
         node = self._graph.nodes[number]
-        if not isinstance(node, Operation):
+        if not isinstance(node, Operation) or node.tuples:
             return Shape.TUPLE
         return Shape.PAIR if node.pairs else Shape.VALUE
 
@@ -158,6 +159,8 @@ def _first(bolt: Group | Sink) -> int:
 def _bolt(group: Group, program: Program) -> Any:
     if group.window is not None:
         return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window)
+    if group.on_columns:
+        return ColumnOperationsBolt(program, group.title)
     if group.stateful:
         return StatefulOperationsBolt(program, group.title)
     return OperationsBolt(program, group.title)
