@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from storm_on_spark.api.component import BaseRichBolt
+from storm_on_spark.api.component import BaseRichBolt, BatchBolt
 
 
 class KeyValueState(ABC):
@@ -49,7 +49,32 @@ class KeyValueState(ABC):
         return self.items()
 
 
-class BaseStatefulBolt(BaseRichBolt):
+class _Stateful(ABC):
+    """What bolts with a `KeyValueState` have in common."""
+
+    @abstractmethod
+    def init_state(self, state: KeyValueState) -> None:
+        """Called with the task's state as of the last committed micro-batch.
+
+        Args:
+            state: keep it in an attribute; it stays valid as long as the instance.
+        """
+
+    # Not abstract: the hooks are for ported code.
+    def pre_prepare(self, txid: int) -> None:  # noqa: B027
+        """Called before the state of micro-batch `txid` is written."""
+
+    def pre_commit(self, txid: int) -> None:  # noqa: B027
+        """Called after `pre_prepare`, before the state of micro-batch `txid` is written; Spark commits in one step."""
+
+    def pre_rollback(self) -> None:  # noqa: B027
+        """Called before the instance is reset to the last committed state.
+
+        This happens when a micro-batch must run again, or when another worker has executed the task meanwhile.
+        """
+
+
+class BaseStatefulBolt(_Stateful, BaseRichBolt):
     """A rich bolt with a `KeyValueState`; Storm's `IStatefulBolt`.
 
     `init_state` runs after `prepare` and before the first tuple. State is committed with the micro-batch, so it is
@@ -69,26 +94,30 @@ class BaseStatefulBolt(BaseRichBolt):
     state_layout: str | None = None
     """What the state holds and in which order, in words. A checkpoint in which it was another can't be continued."""
 
-    @abstractmethod
-    def init_state(self, state: KeyValueState) -> None:
-        """Called with the task's state as of the last committed micro-batch.
 
-        Args:
-            state: keep it in an attribute; it stays valid as long as the instance.
-        """
+class StatefulBatchBolt(_Stateful, BatchBolt):
+    """A columnar bolt with a `KeyValueState`.
 
-    def pre_prepare(self, txid: int) -> None:
-        """Called before the state of micro-batch `txid` is written."""
+    Example:
+        >>> class Largest(StatefulBatchBolt):
+        ...     def init_state(self, state):
+        ...         self.state = state
+        ...     def execute_batch(self, batch, collector):
+        ...         import pyarrow.compute
+        ...         largest = pyarrow.compute.max(batch["number"]).as_py()
+        ...         self.state.put("largest", max(largest, self.state.get("largest", largest)))
+        >>> import pyarrow
+        >>> from storm_on_spark.testing import BoltTester
+        >>> tester = BoltTester(Largest())
+        >>> for numbers in ([1, 5], [3]):
+        ...     tester.execute(pyarrow.record_batch({"number": numbers}))
+        >>> tester.state.get("largest")
+        5
+    """
 
-    def pre_commit(self, txid: int) -> None:
-        """Called after `pre_prepare`, before the state of micro-batch `txid` is written; Spark commits in one step."""
 
-    def pre_rollback(self) -> None:
-        """Called before the instance is reset to the last committed state.
-
-        This happens when a micro-batch must run again, or when another worker has executed the task meanwhile.
-        """
-
+STATEFUL_BOLTS = (BaseStatefulBolt, StatefulBatchBolt)
+"""The base classes of bolts with a `KeyValueState`."""
 
 IStatefulBolt = BaseStatefulBolt
 """Storm's name, for ported code."""

@@ -6,6 +6,8 @@ without I/O; what a window holds is in `content/`, over a `KeyValueState`. Nothi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from storm_on_spark.windowing.aggregates.functions import (
     Aggregate,
     CountOf,
@@ -25,11 +27,17 @@ from storm_on_spark.windowing.bolts import (
 from storm_on_spark.windowing.definition import Count, Duration, TimestampExtractor
 from storm_on_spark.windowing.window import TupleWindow
 
+if TYPE_CHECKING:
+    from storm_on_spark.windowing.columnar.bolts import BatchWindowedBolt
+    from storm_on_spark.windowing.columnar.window import BatchWindow
+
 __all__ = [
     "Aggregate",
     "AggregateWindow",
     "BaseStatefulWindowedBolt",
     "BaseWindowedBolt",
+    "BatchWindow",
+    "BatchWindowedBolt",
     "Count",
     "CountOf",
     "DistinctOf",
@@ -43,3 +51,12 @@ __all__ = [
     "TimestampExtractor",
     "TupleWindow",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("BatchWindow", "BatchWindowedBolt"):
+        # Arrow takes 100 ms to import, which others need not wait for.
+        from storm_on_spark.windowing.columnar import bolts
+
+        return getattr(bolts, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

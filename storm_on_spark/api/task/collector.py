@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
 from storm_on_spark.api.tuple import JointAnchors, Tuple
 
 if TYPE_CHECKING:
@@ -180,6 +180,9 @@ class BatchOutputCollector(ABC):
 
     The input batch is acked as a whole when `execute_batch` returns, except for the rows that `fail` named.
     """
+
+    source: GlobalStreamId
+    """The stream that the batch came on; of the system, for ticks (`__tick`) and timers (`__timer`)."""
 
     @abstractmethod
     def emit(

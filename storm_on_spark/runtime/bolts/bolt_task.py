@@ -24,7 +24,8 @@ import numpy as np
 from storm_on_spark.api.errors import ComponentError, FailedException, ReportedFailedException, UnusableError
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.sink import SinkBolt
-from storm_on_spark.api.state import BaseStatefulBolt
+from storm_on_spark.api.state import STATEFUL_BOLTS
+from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.task.hooks import BoltExecuteInfo
 from storm_on_spark.api.topology import ComponentKind
@@ -167,7 +168,7 @@ class BoltTask:
         self.state: StoredState | None = None
         #: Places of the fields by which tuples are grouped for this bolt, by source and stream.
         self._grouped_by: dict[tuple[str, str], tuple[int, ...]] = {}
-        if isinstance(instance, BaseStatefulBolt):
+        if isinstance(instance, STATEFUL_BOLTS):
             self._grouped_by = wiring.grouped_by(self.component)
             self.state = StoredState(settings.state_memory_mb << 20)
             if kept is not None:
@@ -463,6 +464,7 @@ class BoltTask:
             if rows == 0 or delivery.offset < start or (stop is not None and delivery.offset >= stop):
                 continue
             collector.offset, collector.rows = delivery.offset, rows
+            collector.source = GlobalStreamId(delivery.component, delivery.stream)
             began = time.perf_counter()
             try:
                 self.instance.execute_batch(batch, collector)

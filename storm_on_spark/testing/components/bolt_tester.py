@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from storm_on_spark.api.component import BaseBasicBolt, BaseRichBolt, BatchBolt, ExecutedByBolt
 from storm_on_spark.api.errors import FailedException, ReportedFailedException, TupleError
-from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
+from storm_on_spark.api.state import STATEFUL_BOLTS, KeyValueState
+from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
@@ -121,8 +122,8 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
         bolt = self._instance
         _check(bolt, inputs)
         if isinstance(bolt, BatchBolt):
-            for batch in _batches(inputs):
-                self._execute_batch(bolt, batch)
+            for source, batch in _batches(inputs):
+                self._execute_batch(bolt, batch, source)
             return
         for tup in inputs:
             if isinstance(bolt, BaseRichBolt):
@@ -188,7 +189,7 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
             bolt.prepare(conf, context)
         else:
             bolt.prepare(conf, context, self.collector)  # type: ignore[arg-type]
-        if isinstance(bolt, BaseStatefulBolt):
+        if isinstance(bolt, STATEFUL_BOLTS):
             values = StoredState()
             values.attach(self._store)
             values.load(self._store, self._entries)
@@ -210,10 +211,11 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
         finally:
             collector.current = None
 
-    def _execute_batch(self, bolt: BatchBolt, batch: pa.RecordBatch) -> None:
+    def _execute_batch(self, bolt: BatchBolt, batch: pa.RecordBatch, source: GlobalStreamId) -> None:
         collector = self.collector
         assert isinstance(collector, RecordingBatchCollector)
         collector.begin(batch)
+        collector.source = source
         try:
             bolt.execute_batch(batch, collector)
         except FailedException as failure:
@@ -265,14 +267,14 @@ def _check(bolt: Bolt, inputs: Iterable[Tuple | pa.RecordBatch]) -> None:
             raise TupleError(f"{type(bolt).__name__} executes {wanted}, not {item!r:.100}; make tuples with make_tuple")
 
 
-def _batches(inputs: Sequence[Tuple | pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-    """Yields record batches as they are, and neighbouring tuples of one stream as one batch."""
+def _batches(inputs: Sequence[Tuple | pa.RecordBatch]) -> Iterable[tuple[GlobalStreamId, pa.RecordBatch]]:
+    """Yields record batches as they are, and neighbouring tuples of one stream as one batch, each with its stream."""
     for source, group in groupby(inputs, lambda item: _source(item)):
         if source is None:
-            yield from group
+            yield from ((GlobalStreamId("source"), batch) for batch in group)
         else:
             tuples = [item for item in group if isinstance(item, Tuple)]
-            yield to_batch(list(tuples[0].fields), [tuple(tup) for tup in tuples])
+            yield source[0], to_batch(list(tuples[0].fields), [tuple(tup) for tup in tuples])
 
 
 def _source(item: Tuple | pa.RecordBatch) -> Any:

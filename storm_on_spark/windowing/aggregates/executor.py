@@ -9,6 +9,7 @@ from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.windowing.aggregates.functions import Aggregate
 from storm_on_spark.windowing.aggregates.manager import AggregateManager, Due, check_panes
+from storm_on_spark.windowing.aggregates.panes import Panes
 from storm_on_spark.windowing.aggregates.window import AggregateWindow
 from storm_on_spark.windowing.definition import TimestampExtractor, WindowDefinition
 from storm_on_spark.windowing.executor import WindowedBolt, WindowExecutor
@@ -45,7 +46,7 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
         return found
 
     def _new_manager(self, definition: WindowDefinition, now: int) -> AggregateManager:
-        return AggregateManager(definition, self._aggregates, self._streams, now)
+        return AggregateManager(definition, Panes(self._aggregates), self._streams, now)
 
     def _attach(self, manager: AggregateManager, now: int) -> None:
         before = manager.definition.length, manager.definition.slide, manager.panes.names
@@ -56,7 +57,7 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
                 f"{self._window_definition}; they can't be converted, as their tuples are gone: define the window as "
                 "before, or start afresh with --reset-checkpoint"
             )
-        manager.attach(self._state, self._aggregates)
+        manager.panes.attach(self._state, self._aggregates)
 
     def _key(self, tup: Tuple) -> Any:
         by = self._by

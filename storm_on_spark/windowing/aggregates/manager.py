@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from math import gcd
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.windowing.aggregates.functions import Aggregate
-from storm_on_spark.windowing.aggregates.panes import Panes, Partials
+from storm_on_spark.windowing.aggregates.panes import Panes
 from storm_on_spark.windowing.definition import Count, WindowDefinition
 from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
 
@@ -19,7 +17,8 @@ from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
 class Due(NamedTuple):
     """A window that is to be evaluated."""
 
-    changed: dict[Any, Partials | None]
+    changed: Any
+    """What `advance` of the panes has returned."""
     start: int | None
     end: int | None
     number: int
@@ -36,30 +35,42 @@ def check_panes(definition: WindowDefinition) -> None:
         definition.event_time and isinstance(definition.length, Count)
     ):
         raise InvalidTopologyError(
-            f"a window of {definition} can't keep partial results, for which length and slide must both be durations, "
-            "or both numbers of tuples that bring no time; leave out with_aggregate, and go over the tuples"
+            f"a window of {definition} can't be kept by slides, for which length and slide must both be durations, or "
+            "both numbers of tuples that bring no time; use a BaseWindowedBolt without with_aggregate"
         )
 
 
-class AggregateManager:
-    """The windows of one task. It can be pickled; call `attach` afterwards.
+class PaneStore(Protocol):
+    """What is kept of panes."""
+
+    def earliest(self, start: int, end: int) -> int | None:
+        """Returns the first pane with something from `start` on and before `end`, or None."""
+
+    def advance(self, start: int, end: int) -> Any:
+        """Makes the window that of the panes from `start` on and before `end`; returns what has changed."""
+
+    def settle(self) -> None:
+        """Prepares for being written."""
+
+    def __len__(self) -> int: ...
+
+
+P = TypeVar("P", bound=PaneStore)
+
+
+class PaneManager(Generic[P]):
+    """The windows of one task, over panes. It can be pickled.
 
     Args:
         definition: of the window, of a kind that `check_panes` accepts.
-        aggregates: the aggregations, by name.
+        panes: where partial results, or rows, are.
         streams: the input streams.
         now: the topology's time, in ms.
     """
 
-    def __init__(
-        self,
-        definition: WindowDefinition,
-        aggregates: Mapping[str, Aggregate],
-        streams: Iterable[GlobalStreamId],
-        now: int,
-    ) -> None:
+    def __init__(self, definition: WindowDefinition, panes: P, streams: Iterable[GlobalStreamId], now: int) -> None:
         self.definition = definition
-        self.panes = Panes(aggregates)
+        self.panes = panes
         self.watermark = WatermarkGenerator(streams, definition.lag_ms, definition.idle_ms, now)
         self.windows = 0
         self._length, self._slide = definition.length.value, definition.slide.value
@@ -67,10 +78,6 @@ class AggregateManager:
         #: Where the next window ends: a time, or a number of tuples; None before the first by the tuples' own time.
         self._next: int | None = None if definition.event_time else self._after(now)
         self._came = 0
-
-    def attach(self, state: KeyValueState, aggregates: Mapping[str, Aggregate]) -> None:
-        """Says where partial results are."""
-        self.panes.attach(state, aggregates)
 
     def _after(self, now: int) -> int:
         """Returns the first end of a window after `now`."""
@@ -80,23 +87,10 @@ class AggregateManager:
         """Returns the pane of a time, or of the so manieth tuple: panes exclude their beginning."""
         return (at - 1) // self._width
 
-    def add(self, key: Any, tup: Tuple, now: int) -> Iterator[Due]:
-        """A tuple that brings no time has come."""
+    def _pane_of_now(self, now: int) -> int:
+        """Returns the pane of what comes now. At the moment of a window's end, after it, that is the next one."""
         assert self._next is not None, "windows begin at once where tuples bring no time"
-        self._came += 1
-        if isinstance(self.definition.slide, Count):
-            self.panes.add(key, self._pane(self._came), tup)
-            if self._came == self._next:
-                yield from self._evaluated(self._came)
-            return
-        self.panes.add(key, self._pane(max(now, self._next - self._slide + 1)), tup)
-
-    def add_event(self, key: Any, tup: Tuple, stream: GlobalStreamId, stamp: int, now: int) -> bool:
-        """A tuple that brings its time has come; returns whether it came in time."""
-        if not self.watermark.track(stream, stamp, now):
-            return False
-        self.panes.add(key, self._pane(stamp), tup)
-        return True
+        return self._pane(max(now, self._next - self._slide + 1))
 
     def on_time(self, now: int) -> Iterator[Due]:
         """It is that late, by the topology's time."""
@@ -127,7 +121,7 @@ class AggregateManager:
 
     def _evaluated(self, end: int) -> Iterator[Due]:
         first, last = self._pane(end - self._length + 1), self._pane(end) + 1
-        holds = self.panes.holds(first, last)
+        holds = self.panes.earliest(first, last) is not None
         changed = self.panes.advance(first, last)
         self._next = end + self._slide
         if holds:
@@ -138,3 +132,24 @@ class AggregateManager:
     def settle(self) -> None:
         """Prepares for being written, at the end of a micro-batch."""
         self.panes.settle()
+
+
+class AggregateManager(PaneManager[Panes]):
+    """The windows of one task that keeps partial results by key."""
+
+    def add(self, key: Any, tup: Tuple, now: int) -> Iterator[Due]:
+        """A tuple that brings no time has come."""
+        self._came += 1
+        if isinstance(self.definition.slide, Count):
+            self.panes.add(key, self._pane(self._came), tup)
+            if self._came == self._next:
+                yield from self._evaluated(self._came)
+            return
+        self.panes.add(key, self._pane_of_now(now), tup)
+
+    def add_event(self, key: Any, tup: Tuple, stream: GlobalStreamId, stamp: int, now: int) -> bool:
+        """A tuple that brings its time has come; returns whether it came in time."""
+        if not self.watermark.track(stream, stamp, now):
+            return False
+        self.panes.add(key, self._pane(stamp), tup)
+        return True

@@ -120,10 +120,6 @@ class Panes:
 
     # --- windows ---------------------------------------------------------------------------------------------------
 
-    def holds(self, start: int, end: int) -> bool:
-        """Returns whether there is something in the panes from `start` on and before `end`."""
-        return self.earliest(start, end) is not None
-
     def advance(self, start: int, end: int) -> dict[Any, Partials | None]:
         """Makes the window that of the panes from `start` on and before `end`.
 

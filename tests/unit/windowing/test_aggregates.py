@@ -157,13 +157,13 @@ def test_the_sketch_is_off_by_few_per_cent(kinds: int, merged: int) -> None:
 
 @pytest.mark.parametrize("window", [(Count(3), Duration(3)), (Duration(3), Count(3))])
 def test_length_and_slide_must_be_of_one_kind(window: Any) -> None:
-    with pytest.raises(InvalidTopologyError, match="can't keep partial results"):
+    with pytest.raises(InvalidTopologyError, match="can't be kept by slides"):
         BoltTester(OverResults().with_window(*window).with_aggregate(number=CountOf()))
 
 
 def test_a_window_of_numbers_of_tuples_by_their_time_is_refused() -> None:
     bolt = OverResults().with_window(Count(3), Count(3)).with_timestamp_field("time")
-    with pytest.raises(InvalidTopologyError, match="can't keep partial results"):
+    with pytest.raises(InvalidTopologyError, match="can't be kept by slides"):
         BoltTester(bolt.with_aggregate(number=CountOf()))
 
 

@@ -1,0 +1,1 @@
+"""Windows over Arrow record batches."""

@@ -1,0 +1,272 @@
+"""The bolt that keeps the windows of a columnar bolt and calls it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from storm_on_spark.api.adapted import Adapted
+from storm_on_spark.api.errors import CheckpointError, InvalidTopologyError, TupleError
+from storm_on_spark.api.metrics.instruments import Counter
+from storm_on_spark.api.state import KeyValueState, StatefulBatchBolt
+from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TIMER_STREAM
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
+from storm_on_spark.api.task.collector import BatchOutputCollector
+from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.windowing.aggregates.functions import Aggregate
+from storm_on_spark.windowing.aggregates.manager import Due, PaneManager, check_panes
+from storm_on_spark.windowing.columnar.panes import ColumnPanes
+from storm_on_spark.windowing.columnar.reduction import Reduction
+from storm_on_spark.windowing.columnar.window import BatchWindow
+from storm_on_spark.windowing.definition import Count, WindowDefinition, WindowSettings
+from storm_on_spark.windowing.executor import LATE_TUPLES, MANAGER
+
+log = logging.getLogger(__name__)
+
+BatchExtractor = Callable[[pa.RecordBatch], Any]
+"""Returns the times of rows, in milliseconds."""
+
+
+class BatchBoltOfWindows(Protocol):
+    """What is called of a `BatchWindowedBolt`."""
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: BatchOutputCollector) -> None:
+        """See `BatchWindowedBolt`."""
+
+    def execute_window(self, window: BatchWindow, collector: BatchOutputCollector) -> None:
+        """See `BatchWindowedBolt`."""
+
+    def cleanup(self) -> None:
+        """See `BatchWindowedBolt`."""
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        """See `BatchWindowedBolt`."""
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """See `BatchWindowedBolt`."""
+
+
+class ColumnManager(PaneManager[ColumnPanes]):
+    """The windows of one task over record batches."""
+
+    def add(self, rows: pa.Table, now: int) -> Iterator[Due]:
+        """Rows that bring no time have come."""
+        if not isinstance(self.definition.slide, Count):
+            self.panes.add(self._pane_of_now(now), rows)
+            return
+        first = 0
+        while first < rows.num_rows:
+            assert self._next is not None, "windows begin at once where rows bring no time"
+            # Up to the end of the pane, which is perhaps that of a window.
+            size = min(rows.num_rows - first, self._width - self._came % self._width)
+            self._came += size
+            self.panes.add(self._pane(self._came), rows.slice(first, size))
+            first += size
+            if self._came == self._next:
+                yield from self._evaluated(self._came)
+
+    def add_events(self, rows: pa.Table, stamps: NDArray[np.int64], stream: GlobalStreamId, now: int) -> int:
+        """Rows that bring their time have come; returns how many were late."""
+        self.watermark.track(stream, int(stamps.max()), now)
+        late = stamps < self.watermark.last
+        if late.any():
+            rows, stamps = rows.filter(pa.array(~late)), stamps[~late]
+        panes = (stamps - 1) // self._width
+        if len(panes) and panes[0] == panes[-1] and (panes == panes[0]).all():
+            self.panes.add(int(panes[0]), rows)
+        elif len(panes):
+            order = np.argsort(panes, kind="stable")
+            rows, panes = rows.take(pa.array(order)), panes[order]
+            begins = np.flatnonzero(np.diff(panes, prepend=panes[0] - 1))
+            for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(panes)], strict=True):
+                self.panes.add(int(panes[begin]), rows.slice(begin, end - begin))
+        return int(late.sum())
+
+
+class BatchWindowExecutor(StatefulBatchBolt):
+    """Executes a columnar windowed bolt. A row is acked as soon as it is in the window.
+
+    Args:
+        bolt: the user's.
+        timestamp: the column of the rows' time, or a function of a batch; None for the time at which they come.
+        idle_ms: after which time without rows a stream no longer holds back the watermark; None for never.
+        aggregates: the aggregations, by name; none to keep the rows.
+        by: the columns of the key.
+    """
+
+    stateless = False
+
+    def __init__(
+        self,
+        bolt: BatchBoltOfWindows,
+        timestamp: BatchExtractor | str | None,
+        idle_ms: int | None,
+        aggregates: Mapping[str, Aggregate],
+        by: tuple[str, ...],
+    ) -> None:
+        self.bolt = bolt
+        self._timestamp, self._idle_ms = timestamp, idle_ms
+        self._kept = (list(by), list(aggregates)) if aggregates else None
+        self._reduction = Reduction(by, aggregates) if aggregates else None
+        #: For the runtime: whose attributes are saved.
+        self.state_holder = bolt
+        self.adapted = Adapted(type(bolt))
+
+    def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
+        """Returns what the configuration says of the window; refuses what can't be made of panes."""
+        settings, event_time = WindowSettings.of(conf), self._timestamp is not None
+        found = WindowDefinition.of(settings, event_time=event_time, idle_ms=self._idle_ms, holds=False)
+        check_panes(found)
+        if found.late_stream is not None:
+            raise InvalidTopologyError(
+                "a columnar windowed bolt has no stream for late tuples: they are counted and logged"
+            )
+        return found
+
+    def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
+        """Declares what windows need to know of the time."""
+        return self.definition(conf).timers
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        """Returns the bolt's."""
+        return self.bolt.get_component_configuration()
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares the bolt's streams."""
+        self.bolt.declare_output_fields(declarer)
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: BatchOutputCollector) -> None:
+        """Prepares the bolt."""
+        self._context = context
+        self._window_definition = self.definition(conf)
+        self._streams = list(context.this_sources())
+        self._late: Counter | None = context.register_counter(LATE_TUPLES) if self._timestamp is not None else None
+        self._windowed = UnanchoredCollector(collector)
+        #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
+        self._poison: set[int] = set()
+        self._attached: ColumnManager | None = None
+        self.state_services: tuple[object, ...] = (self._windowed,)
+        self.bolt.prepare(conf, context, self._windowed)
+
+    def init_state(self, state: KeyValueState) -> None:
+        """Takes the state."""
+        self._state = state
+        found = state.get(MANAGER)
+        kept = state.get((*MANAGER, "kept"))
+        now = self._window_definition
+        if found is not None and (
+            found.definition.length,
+            found.definition.slide,
+            found.definition.event_time,
+            kept,
+        ) != (
+            now.length,
+            now.slide,
+            now.event_time,
+            self._kept,
+        ):
+            raise CheckpointError(
+                f'the checkpoint of "{self._context.this_component_id}" has windows of {found.definition}, not of '
+                f"{now}, or other aggregations; slides can't be converted: define the window as before, or start "
+                "afresh with --reset-checkpoint"
+            )
+
+    def execute_batch(self, batch: pa.RecordBatch, collector: BatchOutputCollector) -> None:
+        """Adds rows to the windows, or lets time go on; evaluates the windows that are due."""
+        manager = self._manager()
+        now = self._context.time_ms if self._window_definition.timers else 0
+        if collector.source.component == SYSTEM_COMPONENT:
+            if collector.source.stream == TIMER_STREAM:
+                self._evaluate(manager, manager.on_time(now) if self._timestamp is None else manager.on_watermark(now))
+        elif not batch.num_rows:
+            return
+        elif self._timestamp is None:
+            self._evaluate(manager, manager.add(pa.Table.from_batches([batch]), now))
+        else:
+            rows = pa.Table.from_batches([batch])
+            late = manager.add_events(rows, self._stamps(batch), collector.source, now)
+            if late and self._late is not None:
+                self._late.inc(late)
+                log.info("%d late tuples of %s are not processed", late, collector.source)
+        manager.settle()
+        self._state.put(MANAGER, manager)
+
+    def _stamps(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        how = self._timestamp
+        if isinstance(how, str) and how not in batch.schema.names:
+            raise TupleError(f"the tuples have no field {how!r} for their time; they have: {batch.schema.names}")
+        column = batch[how] if isinstance(how, str) else how(batch)  # type: ignore[misc]
+        if not isinstance(column, pa.Array):
+            column = pa.array(column)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ms")).cast(pa.int64())
+        if not pa.types.is_integer(column.type) or column.null_count:
+            raise TupleError(
+                f"the times of tuples must be integers, in milliseconds, or timestamps, and not null; they are "
+                f"{column.type} with {column.null_count} nulls"
+            )
+        found: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+        return found
+
+    def _evaluate(self, manager: ColumnManager, due: Iterable[Due]) -> None:
+        for bounds, start, end, number in due:
+            if number in self._poison:
+                continue
+            try:
+                self.bolt.execute_window(BatchWindow(manager.panes, bounds, start, end), self._windowed)
+            except Exception:
+                self._poison.add(number)
+                raise
+
+    def _manager(self) -> ColumnManager:
+        manager: ColumnManager | None = self._state.get(MANAGER)
+        if manager is None:
+            definition = self._window_definition
+            now = self._context.time_ms if definition.timers else 0
+            manager = ColumnManager(definition, ColumnPanes(), self._streams, now)
+            self._state.put(MANAGER, manager)
+            self._state.put((*MANAGER, "kept"), self._kept)
+        if manager is not self._attached:
+            # New, or what the runtime has read or set back.
+            manager.panes.attach(self._state, self._reduction)
+            self._attached = manager
+        return manager
+
+    def cleanup(self) -> None:
+        """Ends the bolt."""
+        self.bolt.cleanup()
+
+
+class UnanchoredCollector(BatchOutputCollector):
+    """The collector of a columnar windowed bolt: what it emits results from rows that are acked.
+
+    Args:
+        collector: the task's.
+    """
+
+    def __init__(self, collector: BatchOutputCollector) -> None:
+        self._collector = collector
+
+    def emit(self, batch: pa.RecordBatch, parent: Any = None, stream: str = DEFAULT_STREAM) -> None:
+        """Emits a batch of tuples, or all of a table."""
+        batches = batch.combine_chunks().to_batches() if isinstance(batch, pa.Table) else [batch]
+        for part in batches:
+            self._collector.emit(part, np.full(part.num_rows, -1), stream)
+
+    def fail(self, rows: Any) -> None:
+        """Refuses: the rows of a window are acked.
+
+        Raises:
+            TupleError: always.
+        """
+        raise TupleError("the rows of a columnar window are acked when they come; raise FailedException before that")
+
+    def report_error(self, error: BaseException) -> None:
+        """Shows an error in the topology's status."""
+        self._collector.report_error(error)

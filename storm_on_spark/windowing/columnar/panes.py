@@ -1,0 +1,94 @@
+"""Rows, or what is kept of them, by pane, in the bolt's key-value state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.windowing.columnar.reduction import Reduction
+from storm_on_spark.windowing.content.queue import OWN
+
+_LEAST = 1024
+"""Fewer rows than that are written with the manager, until more have come."""
+
+
+class ColumnPanes:
+    """The rows of one task.
+
+    Call `attach` before anything else, also after unpickling.
+    """
+
+    def __init__(self) -> None:
+        #: Of each pane that has rows: how many tables are written, and those that are not.
+        self._written: dict[int, int] = {}
+        self._open: dict[int, pa.Table] = {}
+        #: The pane after the last window.
+        self._end = -(1 << 62)
+
+    def attach(self, state: KeyValueState, reduction: Reduction | None) -> None:
+        """Says where tables are, and what is kept of rows; all of them for None."""
+        self._state, self._reduction = state, reduction
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_reduction")}
+
+    def add(self, pane: int, rows: pa.Table) -> None:
+        """Adds rows."""
+        kept = rows if self._reduction is None else self._reduction.partial(rows)
+        self._written.setdefault(pane, 0)
+        before = self._open.get(pane)
+        self._open[pane] = kept if before is None else pa.concat_tables([before, kept])
+
+    def settle(self) -> None:
+        """Prepares for being written, at the end of a micro-batch."""
+        for pane, table in list(self._open.items()):
+            if self._reduction is not None and table.column(0).num_chunks > 1:
+                table = self._open[pane] = self._reduction.merged(table)
+            if table.num_rows >= _LEAST:
+                number = self._written[pane]
+                self._state.put((OWN, "rows", pane, number), _to_bytes(table))
+                self._written[pane] = number + 1
+                del self._open[pane]
+
+    def earliest(self, start: int, end: int) -> int | None:
+        """Returns the first pane with rows from `start` on and before `end`, or None."""
+        return min((pane for pane in self._written if start <= pane < end), default=None)
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    def advance(self, start: int, end: int) -> tuple[int, int, int]:
+        """Makes the window that of the panes from `start` on and before `end`.
+
+        Returns:
+            `start`, where what is new begins, and `end`.
+        """
+        for pane in [pane for pane in self._written if pane < start]:
+            for number in range(self._written.pop(pane)):
+                self._state.delete((OWN, "rows", pane, number))
+            self._open.pop(pane, None)
+        new, self._end = max(start, self._end), end
+        return start, new, end
+
+    def table(self, start: int, end: int) -> pa.Table:
+        """Returns the rows, or results, of the panes from `start` on and before `end`."""
+        parts = []
+        for pane in sorted(pane for pane in self._written if start <= pane < end):
+            for number in range(self._written[pane]):
+                parts.append(pa.ipc.open_stream(self._state.get((OWN, "rows", pane, number))).read_all())
+            if pane in self._open:
+                parts.append(self._open[pane])
+        if not parts:
+            return pa.table({})
+        joined = pa.concat_tables(parts)
+        return joined if self._reduction is None else self._reduction.result(self._reduction.merged(joined))
+
+
+def _to_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
