@@ -25,7 +25,6 @@ from storm_on_spark.api.errors import ComponentError, FailedException, ReportedF
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.sink import SinkBolt
 from storm_on_spark.api.state import STATEFUL_BOLTS
-from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.task.hooks import BoltExecuteInfo
 from storm_on_spark.api.topology import ComponentKind
@@ -463,8 +462,7 @@ class BoltTask:
         for delivery, batch, rows in inputs:
             if rows == 0 or delivery.offset < start or (stop is not None and delivery.offset >= stop):
                 continue
-            collector.offset, collector.rows = delivery.offset, rows
-            collector.source = GlobalStreamId(delivery.component, delivery.stream)
+            collector.take(delivery, rows)
             began = time.perf_counter()
             try:
                 self.instance.execute_batch(batch, collector)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from storm_on_spark.api.errors import TupleError
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
 from storm_on_spark.api.task.collector import (
     Anchors,
     BasicOutputCollector,
@@ -20,7 +20,7 @@ from storm_on_spark.api.task.collector import (
     OutputCollector,
 )
 from storm_on_spark.api.task.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
-from storm_on_spark.api.tuple import JointAnchors, Tuple
+from storm_on_spark.api.tuple import Delivery, JointAnchors, Tuple
 from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.emit.routing import Owners
@@ -284,6 +284,11 @@ class BatchCollector(_Collector, BatchOutputCollector):
         #: Position of the current batch's first row among all input, and its number of rows.
         self.offset = 0
         self.rows = 0
+
+    def take(self, delivery: Delivery, rows: int) -> None:
+        """Notes which batch is executed next."""
+        self.offset, self.rows = delivery.offset, rows
+        self.source = GlobalStreamId(delivery.component, delivery.stream)
 
     def emit(self, batch: pyarrow.RecordBatch, parent: Any = None, stream: str = DEFAULT_STREAM) -> None:
         _ = self._emits[stream]  # refuses it between two executions
