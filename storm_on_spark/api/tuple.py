@@ -72,7 +72,7 @@ class Delivery:
         self.execution: object = None
         #: Position of the delivery's first tuple among all input of that execution.
         self.offset = 0
-        #: When it arrived at the bolt, in seconds since the epoch: a tuple may be acked after a restart.
+        #: When it arrived at the bolt, or was restored there, in seconds since the epoch.
         self.received = 0.0
 
 
@@ -306,7 +306,6 @@ class Tuple:
                 self._roots,
                 self._edge,
                 self._settled,
-                delivery.received,
             ),
         )
 
@@ -414,10 +413,10 @@ def _restore(
     roots: tuple[int, ...],
     edge: int,
     settled: bool,
-    received: float = 0.0,
 ) -> Tuple:
     delivery = Delivery(component, stream, task, fields, KnownLineage([roots], [edge]) if roots else None)
-    delivery.received = received or time.time()  # snapshots had none
+    # It is no part of the state, which is the same whenever a micro-batch runs.
+    delivery.received = time.time()
     tup = Tuple.of(values, delivery)
     tup._settled = settled
     return tup

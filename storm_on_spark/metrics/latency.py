@@ -2,7 +2,7 @@
 
 A quantile is off by at most 1.5 % of its value, whatever the distribution. A sketch of KLL takes an array of latencies
 in a tenth of the time, but its error is one of ranks: its p99 may be any value between p98 and p100. It can't be
-subtracted either, so that a window would have to add up its buckets at each look. See decision 42.
+subtracted either, so that a window would have to add up its buckets at each look. See decision 44.
 """
 
 from __future__ import annotations

@@ -283,6 +283,7 @@ class CompiledTopology:
         from storm_on_spark.runtime.batches.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
+        from storm_on_spark.runtime.processes.metrics_port import WINDOWS_READ, serve_metrics
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
@@ -432,6 +433,9 @@ class CompiledTopology:
             )
             topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)
+            if (metrics_port := ReportSettings.of(plan.conf).metrics_port) is not None:
+                served = serve_metrics(metrics_port, name, lambda: topology.status_info(WINDOWS_READ))
+                topology.at_end(served.close)
             # A reference cycle would keep an ended topology and its components until the next garbage collection.
             topology.at_end(running.clear)
             for failure in early:

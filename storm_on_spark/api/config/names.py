@@ -209,6 +209,7 @@ class ConfigNames:
         "topology.metrics.consumer.resources.offheap.memory.mb"
     )
     TOPOLOGY_METRICS_CONSUMER_RESOURCES_ONHEAP_MEMORY_MB: Final = "topology.metrics.consumer.resources.onheap.memory.mb"
+    TOPOLOGY_METRICS_PORT: Final = "topology.metrics.port"
     TOPOLOGY_METRICS_REPORTERS: Final = "topology.metrics.reporters"
     TOPOLOGY_MIN_REPLICATION_COUNT: Final = "topology.min.replication.count"
     TOPOLOGY_MULTILANG_LOG_HANDLER: Final = "topology.multilang.log.handler"

@@ -100,6 +100,11 @@ class Control:
         return self._view.snapshot()
 
     @property
+    def leads(self) -> bool:
+        """Whether this Nimbus leads, as far as it knows."""
+        return self._elector.is_leader()
+
+    @property
     def stale_since(self) -> float | None:
         """Since when the snapshot may be out of date; None while it is kept up to date."""
         return self._view.stale

@@ -23,9 +23,10 @@ from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.info import ALL_TIME, check_window
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.guard import Guard, caller_of
+from storm_on_spark.cluster.http.guard import caller_of
 from storm_on_spark.cluster.http.limits import LEAST_RATE
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_parameter, read_json, refusal
+from storm_on_spark.cluster.http.scraped import Scraped
 from storm_on_spark.cluster.http.views import View
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
@@ -33,6 +34,7 @@ from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
 from storm_on_spark.cluster.rest.lag import lag_page
 from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.metrics.prometheus import Samples, process_text
 
 PREFIX = "/api/v1"
 _BLOCK = 1 << 20
@@ -285,6 +287,21 @@ class Endpoints:
     async def _openapi(self, request: Request) -> Response:
         return answer(openapi.describe(self.routes(), PREFIX, self._control.version))
 
+    def scraped(self) -> bytes:
+        """Returns `/metrics`."""
+        picture, samples = self._picture(), Samples()
+        snapshot = picture.snapshot
+        samples.add("storm_nimbus_leader", (), self._control.leads)
+        samples.add("storm_cluster_topologies", (), len(snapshot.storms))
+        for name, supervisor in snapshot.supervisors.items():
+            samples.add("storm_supervisor_slots", (name,), len(supervisor.slots))
+            samples.add("storm_supervisor_slots_used", (name,), picture.slots_used.get(name, 0))
+        for topology_id in snapshot.storms:
+            info = picture.info(topology_id)
+            if info is not None:
+                samples.add_topology(topology_id, info)
+        return process_text([samples])
+
     def _picture(self) -> Picture:
         return Picture.of(self._control)
 
@@ -319,7 +336,7 @@ def make_app(control: Control, authentication: Authentication) -> ASGIApp:
         return answer(ErrorBody(error=title, error_message=f"{request.method} {request.url.path[:300]}"), status)
 
     app = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
-    return Guard(app, authentication)
+    return Scraped(app, authentication, endpoints.scraped)
 
 
 def upload_secs_left(pause: float, received: int, elapsed: float) -> float:

@@ -31,13 +31,14 @@ from storm_on_spark.api.errors import NotAliveError, SetupError
 from storm_on_spark.cluster.code.checksums import check_topology_id, open_regular
 from storm_on_spark.cluster.errors import ClusterError, CodeError, RecordError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.guard import Guard
 from storm_on_spark.cluster.http.messages import LOG_SIZE, LOG_START, answer, refusal
+from storm_on_spark.cluster.http.scraped import Scraped
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.supervisor.old_logs import logs_in, logs_of
 from storm_on_spark.cluster.supervisor.settings import LogSettings
+from storm_on_spark.metrics.prometheus import process_text
 from storm_on_spark.runtime.processes.closing import Service
 
 MOST_BYTES: Final = 1 << 20
@@ -108,7 +109,8 @@ class LogServer(Service):
             Route("/api/v1/logs", self._logs, methods=["GET"]),
         ]
         app = Starlette(routes=routes)
-        self._server = HttpServer(Guard(app, authentication), listener, tls=None if tls is None else tls.server)
+        served = Scraped(app, authentication, lambda: process_text([]))
+        self._server = HttpServer(served, listener, tls=None if tls is None else tls.server)
 
     def start(self) -> None:
         """Starts it and returns when it serves."""

@@ -79,3 +79,4 @@ class ReportSettings(Settings):
     max_errors: Annotated[int, Config.TOPOLOGY_MAX_ERROR_REPORT_PER_INTERVAL]
     interval_secs: Annotated[int, Config.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS]
     stall_secs: Annotated[int, Config.TOPOLOGY_TASK_STALL_SECS]
+    metrics_port: Annotated[int | None, Config.TOPOLOGY_METRICS_PORT]

@@ -1,0 +1,54 @@
+"""`/metrics` of a driver, for Prometheus, on this machine only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.info import ALL_TIME, TopologyInfo
+from storm_on_spark.metrics.prometheus import Samples
+
+log = logging.getLogger(__name__)
+
+WINDOWS_READ = ("600", ALL_TIME)
+
+
+def serve_metrics(port: int, name: str, info: Callable[[], TopologyInfo]) -> ExitStack:
+    """Starts to serve a topology's metrics; `close` of the result ends it. A port that is taken is logged.
+
+    Args:
+        port: on 127.0.0.1.
+        name: of the topology.
+        info: returns its state with `WINDOWS_READ`; called in a thread.
+
+    Raises:
+        SetupError: `prometheus_client` is not installed.
+    """
+    stack = ExitStack()
+    try:
+        from prometheus_client import start_http_server
+        from prometheus_client.registry import CollectorRegistry
+    except ImportError:
+        raise SetupError(
+            "topology.metrics.port needs prometheus_client: pip install 'storm-on-spark[cluster]'"
+        ) from None
+
+    class Collected:
+        def collect(self):  # type: ignore[no-untyped-def] # its client says nothing of types here
+            samples = Samples()
+            samples.add_topology(name, info())
+            return samples.collect()
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collected())
+    try:
+        server, thread = start_http_server(port, "127.0.0.1", registry)
+    except OSError as error:
+        log.warning("topology.metrics.port %d can't be served, so this driver has no /metrics: %s", port, error)
+        return stack
+    stack.callback(thread.join)
+    stack.callback(server.server_close)
+    stack.callback(server.shutdown)
+    return stack
