@@ -97,7 +97,7 @@ def aggregator_of(initial: Any, accumulate: Any, combine: Any, name: str) -> Any
     """
     where = caller()
     if accumulate is None:
-        methods = ("init", "apply", "result")
+        methods = ("init", "apply")
         if all(callable(getattr(initial, method, None)) for method in methods):
             return initial
         raise InvalidTopologyError(

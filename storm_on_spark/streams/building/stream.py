@@ -402,17 +402,18 @@ class PairStream(Stream[tuple[K, V]]):
         """Returns the stream of the lists of each key's values in both streams."""
         return self._with(other, CoGroupByKey(), "co_group_by_key")
 
-    def update_state_by_key(self, initial: R, update: Callable[[R, V], R]) -> StreamState[K, R]:
+    def update_state_by_key(self, initial: R, update: Callable[[R, V], R] | None = None) -> StreamState[K, R]:
         """Keeps a state for each key.
 
         Args:
-            initial: the state before the first value; as in `CombinerAggregator.of`.
+            initial: the state before the first value; as in `CombinerAggregator.of`. Or an object with methods `init`
+                and `apply`, as a `CombinerAggregator` has; Storm's `StateUpdater`.
             update: called with state and value; returns the new state.
 
         Returns:
             The states: `state_query` asks them, and `to_pair_stream` is the stream of their changes.
         """
-        processor = UpdateStateByKey(initial, checked(update, 2, "update_state_by_key", caller()))
+        processor = UpdateStateByKey(aggregator_of(initial, update, None, "update_state_by_key"))
         source = self._without_window()
         link = replace(source._link, grouping=BY_KEY if self._parallelism > 1 else ShuffleGrouping())
         added = self._add(processor, True, links=(link,))

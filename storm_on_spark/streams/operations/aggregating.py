@@ -16,6 +16,10 @@ _NONE: Final = object()
 """Stands for no value so far, which None doesn't: a reduction may give None."""
 
 
+def _same(accumulator: Any) -> Any:
+    return accumulator
+
+
 @dataclass(frozen=True)
 class _Folding(Processor):
     """Folds values into accumulators by key."""
@@ -73,7 +77,7 @@ class AggregateByKey(_Folding):
         def fold(accumulator: Any, value: Any) -> Any:
             return apply(init() if accumulator is _NONE else accumulator, value)
 
-        return fold, self.aggregator.result
+        return fold, getattr(self.aggregator, "result", _same)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class ReduceByKey(_Folding):
         def fold(accumulator: Any, value: Any) -> Any:
             return value if accumulator is _NONE else function(accumulator, value)
 
-        return fold, lambda accumulator: accumulator
+        return fold, _same
 
 
 @dataclass(frozen=True)
@@ -136,15 +140,14 @@ class Reduce(ReduceByKey):
 class UpdateStateByKey(Processor):
     """The state of each key, updated with each value; `state_query` reads it."""
 
-    initial: Any
-    update: Callable[[Any, Any], Any]
+    updater: CombinerAggregator
     name = "update_state_by_key"
     stateful = True
     ends_window = True
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         (forward,), store = place.forward, place.store
-        updater = CombinerAggregator.of(self.initial, self.update)
+        updater = self.updater
 
         def take(pair: Any) -> None:
             key, value = pair

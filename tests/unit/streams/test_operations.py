@@ -214,6 +214,20 @@ def test_update_state_by_key_and_its_query(parallelism: int) -> None:
     assert answers.values == [("to", 1), ("or", None), ("to", 2)]
 
 
+def test_an_updater_of_ones_own() -> None:
+    class Largest:
+        def init(self) -> int:
+            return 5
+
+        def apply(self, state: int, value: int) -> int:
+            return max(state, value)
+
+    def program(s: Stream[Any]) -> Stream[Any]:
+        return s.map_to_pair(lambda n: ("all", n)).update_state_by_key(Largest()).to_pair_stream()
+
+    assert results([1, 9, 7], program) == [("all", 5), ("all", 9), ("all", 9)]
+
+
 def test_through_a_bolt() -> None:
     class Double(BaseBasicBolt):
         def execute(self, tup: Any, collector: Any) -> None:
