@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
+from storm_on_spark.api.info import (
+    ComponentInfo,
+    ComponentWindow,
+    ErrorInfo,
+    LatencyInfo,
+    StreamCounts,
+    TaskCounts,
+    TopologyInfo,
+    WindowInfo,
+)
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.web.model import (
     ActionName,
@@ -32,6 +41,19 @@ def error(component: str, message: str, **more: object) -> PlacedError:
     trace = 'Traceback (most recent call last):\n  File "/jobs/words.py", line 12, in execute\n    1 / 0\n'
     found = ErrorInfo(component, 3, message, NOW - 60, trace, "('storm', 0)", 1200, NOW - 3600)
     return PlacedError(found, "host-1:6700")
+
+
+def window_of(name: str, components: Mapping[str, ComponentInfo], parts: list[Part]) -> WindowInfo:
+    """A third of all counts in each window, evenly by task."""
+    latency = LatencyInfo(6.9, 5.0, 12.5, 80.0)
+    found = {}
+    for each in parts:
+        counted = components[each.id]
+        counts = {"executed": counted.executed // 3, "emitted": counted.emitted // 3, "acked": counted.acked // 3}
+        streams = (StreamCounts("default", **counts),)
+        tasks = {task: TaskCounts(**counts, execute=latency, busy_secs=60.0, streams=streams) for task in each.tasks}
+        found[each.id] = ComponentWindow(**counts, execute=latency, busy_secs=120.0, streams=streams, tasks=tasks)
+    return WindowInfo(name, 600.0, found, latency)
 
 
 def view_of(

@@ -57,6 +57,9 @@ def show(screen: Console, page: dict[str, Any]) -> None:
             count = len(page["systemErrors"][component])
             more = f"; {count} such, `storm-spark errors {page['name']}` shows them" if count > 1 else ""
             say(f"last error of {component}: {lines[0][:400]}{_when(error)}{more}")
+    for warning in page.get("warnings", ()):
+        about = f" {warning['component']}" if warning["component"] else ""
+        say(f"warning ({warning['rule']}){about}: {warning['text']}. {warning['advice']}")
     rows = [_row(line, "spout") for line in page["spouts"]] + [_row(line, "bolt") for line in page["bolts"]]
     if rows:
         say("")

@@ -50,9 +50,11 @@ from storm_on_spark.cluster.rest.schemas import (
     SpoutWindow,
     TopologyErrors,
     TopologyPage,
+    WarningLine,
 )
 from storm_on_spark.cluster.rest.settings import PageSettings
 from storm_on_spark.cluster.rest.summaries import topology_fields, worker
+from storm_on_spark.cluster.rest.warned import topology_warnings
 from storm_on_spark.runtime.run.settings import TrackingSettings
 
 Errors = Mapping[str, Sequence[ErrorRecord]]
@@ -135,6 +137,7 @@ def topology_page(
         else {name: part.metrics_dict() for name, part in info.components.items() if part.metrics},
         plan=picture.running_plan(base.topology_id),
         load=None if load is None else asdict(load),
+        warnings=tuple(WarningLine.of(each) for each in topology_warnings(picture, base)),
         **picture.freshness,
     )
 

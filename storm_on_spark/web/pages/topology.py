@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.info import ALL_TIME, WINDOWS, TopologyInfo
 from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
 from storm_on_spark.runtime.run.settings import SpoutSettings, TrackingSettings
 from storm_on_spark.web.model import TopologyView
@@ -15,18 +16,25 @@ from storm_on_spark.web.pictures.topology import load_class, load_word, topology
 from storm_on_spark.web.rates import Pace
 from storm_on_spark.web.rendering import path
 
+WINDOW_WORDS: Final = {"": "since its start", "600": "10 min", "10800": "3 h", "86400": "1 day", ALL_TIME: "all time"}
+"""Windows over which pages count, in words."""
+
 
 def topology(question: Question) -> dict[str, Any]:
     """A topology: its graph, its components, its plan, its time."""
     view = question.site.topology(question.path["id"])
     pace = question.rates.look(view)
+    window, counted = in_window(question, view)
     links = {name: path("topology", view.id, "component", name) for name in view.shape.parts}
     times = question.site.batch_times(view.id)
     return {
         "view": view,
         "pace": pace,
+        "window": window,
+        "windows": WINDOW_WORDS if view.info is not None and view.info.windows else {},
+        "counted": counted,
         "warnings": warnings_of(question, view, pace),
-        "rows": rows_of(view, pace),
+        "rows": rows_of(view, pace, counted),
         "graph": topology_graph(view.shape, pace, links),
         "acks": curve(pace.history, "acks a second"),
         "times": times,
@@ -43,19 +51,41 @@ def component(question: Question) -> dict[str, Any]:
         known = ", ".join(part.id for part in view.components[:50]) or "none yet"
         raise NotAliveError(f"topology {view.id} has no component {name[:200]!r}; it has: {known}")
     pace = question.rates.look(view)
+    window, counted = in_window(question, view)
+    found = found if counted is None else counted.components.get(name, found)
+    whole = None if view.info is None else view.info.windows.get(window or ALL_TIME)
     return {
         "view": view,
+        "window": window,
+        "windows": WINDOW_WORDS if view.info is not None and view.info.windows else {},
+        "exact": None if whole is None else whole.components.get(name),
+        "secs": 0.0 if whole is None else whole.secs,
         "part": found,
         "planned": view.shape.parts.get(name),
-        "row": next(row for row in rows_of(view, pace) if row["id"] == name),
+        "row": next(row for row in rows_of(view, pace, counted) if row["id"] == name),
         "inputs": [link for link in view.shape.links if link.target == name],
         "outputs": [link for link in view.shape.links if link.source == name],
         "errors": [placed for placed in reversed(view.errors) if placed.error.component == name],
     }
 
 
-def rows_of(view: TopologyView, pace: Pace) -> list[dict[str, Any]]:
+def in_window(question: Question, view: TopologyView) -> tuple[str, TopologyInfo | None]:
+    """Returns the window that a page was asked for, and the counters in it; an empty name for those since the start.
+
+    Raises:
+        NotAliveError: there is no such window.
+    """
+    window = question.query.get("window", "")
+    if not window or view.info is None:
+        return "", view.info
+    if window not in WINDOWS:
+        raise NotAliveError(f"{window[:80]!r} is no window; the windows are {', '.join(WINDOWS)}")
+    return window, view.info.over(window)
+
+
+def rows_of(view: TopologyView, pace: Pace, counted: TopologyInfo | None) -> list[dict[str, Any]]:
     """Returns the lines of the table of components."""
+    counts = {} if counted is None else counted.components
     return [
         {
             "id": part.id,
@@ -64,7 +94,7 @@ def rows_of(view: TopologyView, pace: Pace) -> list[dict[str, Any]]:
             "is_spout": part.kind.endswith("spout"),
             "tasks": part.tasks,
             "rate": pace.components.get(part.id, 0.0),
-            "counts": part,
+            "counts": counts.get(part.id, part),
             "capacity": pace.capacity.get(part.id),
             "load": load_class(pace.capacity.get(part.id)),
             "load_word": load_word(pace.capacity.get(part.id)),

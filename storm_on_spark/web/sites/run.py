@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.info import WINDOWS
 from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.web.model import (
@@ -87,7 +88,7 @@ class RunSite:
         """Returns it."""
         if topology_id != self.id:
             raise NotAliveError(f"{topology_id[:200]!r} doesn't run here; {self.id!r} does")
-        info = self._query.status_info()
+        info = self._query.status_info(WINDOWS)
         return TopologyView(
             self.id,
             info.name,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,8 +38,17 @@ PAGES = {
 }
 
 
-def complaints(page: Any) -> list[str]:
-    found = axe.Axe().run(page).response["violations"]
+COLOURS = ("color-contrast", "link-in-text-block")
+"""Axe's rules for which it matters whether a page is light or dark."""
+PICTURES = os.environ.get("UI_PICTURES")
+"""The folder into which pictures of pages go, if it is set: `docs/ui` is made so."""
+SHOWN = ("cluster", "supervisors", "topology", "component", "task", "errors", "log", "search", "sixty components")
+SHOWN += ("configuration", "changes", "nothing known yet", "harmful names")
+
+
+def complaints(page: Any, rules: tuple[str, ...] | None = None) -> list[str]:
+    options = {} if rules is None else {"runOnly": list(rules)}
+    found = axe.Axe().run(page, options=options).response["violations"]
     return [f"{each['id']}: {node['target']}" for each in found for node in each["nodes"]]
 
 
@@ -48,11 +59,14 @@ def overflows(page: Any) -> bool:
 @pytest.mark.representative
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_fine_wide_and_narrow(served: Served, scheme: str) -> None:
-    visit = served.visit(color_scheme=scheme, reduced_motion="reduce")
+    visit = served.visit(color_scheme=scheme, reduced_motion="reduce", viewport={"width": 1100, "height": 720})
     for name, where in PAGES.items():
+        visit.page.set_viewport_size({"width": 1100, "height": 720})
         visit.to(where)
-        assert complaints(visit.page) == [], name
+        assert complaints(visit.page, COLOURS if scheme == "dark" else None) == [], name
         assert visit.page.evaluate("window.harmed") is None, name
+        if PICTURES and name in SHOWN:
+            visit.page.screenshot(path=Path(PICTURES) / f"{name.replace(' ', '-')}-{scheme}.png")
         for width in (1280, 360):
             visit.page.set_viewport_size({"width": width, "height": 800})
             assert not overflows(visit.page), (name, width)
@@ -99,18 +113,25 @@ def test_what_changes_is_shown_without_loading_and_focus_stays(served: Served) -
     visit.page.get_by_text("What this page shows is no more.").wait_for()
 
 
-@pytest.mark.parametrize("action", ["Activate", "Deactivate", "Rebalance", "Kill"])
-def test_an_action_is_confirmed_and_then_in_the_list_of_changes(served: Served, action: str) -> None:
+def test_an_action_is_confirmed_and_then_in_the_list_of_changes(served: Served) -> None:
+    visit = served.visit()
+    for action in ("Activate", "Deactivate", "Rebalance", "Kill"):
+        before = list(served.site.done)
+        visit.to(path("topology", WORDS))
+        visit.page.get_by_role("button", name=action, exact=True).click()
+        assert served.site.done == before
+        visit.page.get_by_role("button", name=action, exact=True).click()
+        visit.page.get_by_role("heading", name="Done").wait_for()
+        assert served.site.done == [*before, (WORDS, action.lower(), "", "operator")]
+        visit.to("/ui/changes")
+        assert visit.page.get_by_role("cell", name=action.lower(), exact=True).first.is_visible()
+
+
+def test_what_is_asked_before_an_action_is_fine(served: Served) -> None:
     visit = served.visit()
     visit.to(path("topology", WORDS))
-    visit.page.get_by_role("button", name=action, exact=True).click()
+    visit.page.get_by_role("button", name="Kill", exact=True).click()
     assert complaints(visit.page) == []
-    assert served.site.done == []
-    visit.page.get_by_role("button", name=action, exact=True).click()
-    visit.page.get_by_role("heading", name="Done").wait_for()
-    assert served.site.done == [(WORDS, action.lower(), "", "operator")]
-    visit.to("/ui/changes")
-    assert visit.page.get_by_role("cell", name=action.lower(), exact=True).first.is_visible()
 
 
 def test_a_reader_sees_no_actions(served: Served) -> None:

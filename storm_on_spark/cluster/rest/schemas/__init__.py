@@ -33,6 +33,7 @@ from storm_on_spark.cluster.rest.schemas.topologies import (
     TopologyPage,
     TopologyStatus,
     TopologySummaries,
+    WarningLine,
 )
 
 __all__ = [
@@ -66,5 +67,6 @@ __all__ = [
     "TopologyStatus",
     "TopologySummaries",
     "TopologyWorkers",
+    "WarningLine",
     "Worker",
 ]

@@ -89,6 +89,16 @@ class BoltLine(ErrorFields, frozen=True, kw_only=True):
     requested_cpu: float = 0.0
 
 
+class WarningLine(View, frozen=True, kw_only=True):
+    """An early warning. Ours."""
+
+    rule: str
+    component: str
+    """Empty for the whole topology."""
+    text: str
+    advice: str
+
+
 class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """`topology/:id`."""
 
@@ -126,3 +136,5 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: the operators that its driver runs; null while none runs."""
     load: dict[str, Any] | None = None
     """Ours: the fields of `LoadInfo`."""
+    warnings: tuple[WarningLine, ...] = ()
+    """Ours: what deserves a look before it is a failure."""

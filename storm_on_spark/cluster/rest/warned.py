@@ -1,0 +1,65 @@
+"""Early warnings of a cluster's topologies, from what a Nimbus knows."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from storm_on_spark.api.config import effective_conf
+from storm_on_spark.api.info import ComponentInfo, TopologyInfo
+from storm_on_spark.cluster.nimbus.settings import ReplicationSettings
+from storm_on_spark.cluster.records import StormBase
+from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
+from storm_on_spark.runtime.run.settings import SpoutSettings, TrackingSettings
+
+_WINDOW: Final = "600"
+"""Without successive looks, what is said is about the last ten minutes."""
+
+
+def topology_warnings(picture: Picture, base: StormBase) -> list[EarlyWarning]:
+    """Returns the early warnings about a topology: for REST, `/metrics` and `status`."""
+    return early_warnings(facts_of(picture, base))
+
+
+def facts_of(picture: Picture, base: StormBase) -> Facts:
+    """Returns what a Nimbus knows of a topology at one moment."""
+    topology_id, snapshot = base.topology_id, picture.snapshot
+    conf = effective_conf(base.conf)
+    tracking, most = TrackingSettings.of(conf), SpoutSettings.of(conf).max_pending
+    info, beat, code = picture.info(topology_id), snapshot.workerbeats.get(topology_id), snapshot.code.get(topology_id)
+    components = picture.components(base)
+    executors = {name: count for name, (_, _, count) in components.items()}
+    spouts = sum(tasks for kind, tasks, _ in components.values() if kind.endswith("spout"))
+    window = None if info is None else info.windows.get(_WINDOW)
+    unknown = picture.heartbeats.unknown_since is not None
+    return Facts(
+        info,
+        None if info is None or window is None else _before(info, _WINDOW),
+        0.0 if window is None else window.secs,
+        {}
+        if window is None
+        else {
+            name: part.capacity_over(window.secs, executors.get(name, 1)) for name, part in window.components.items()
+        },
+        float(tracking.timeout_secs) if tracking.timeouts else None,
+        None if most is None else most * spouts,
+        replicas=0 if code is None else len(code.replicas),
+        replicas_wanted=max(1, ReplicationSettings.of(conf).min_count, len(snapshot.nimbuses)),
+        heartbeats_unknown=picture.heartbeats.reason if unknown else "",
+        beat_age_secs=picture.now - beat.time if beat is not None and info is not None else None,
+        waits=picture.waiting.get(topology_id, ""),
+    )
+
+
+def _before(info: TopologyInfo, window: str) -> TopologyInfo:
+    """Returns the counters at the beginning of a window; what has no window is as it is now."""
+    counted, whole = info.over(window), info.over(":all-time")
+    components = {
+        name: dataclasses.replace(part, failed=part.failed - counted.components.get(name, _NONE).failed)
+        for name, part in whole.components.items()
+    }
+    return dataclasses.replace(info, failed=whole.failed - counted.failed, components=components)
+
+
+_NONE: Final = ComponentInfo("", "", 0)
