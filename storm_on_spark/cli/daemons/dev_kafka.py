@@ -19,20 +19,8 @@ _LOOK_SECS = 0.2
 
 
 @click.command("dev-kafka", short_help="Run a Kafka broker for development.")
-@click.option(
-    "--port",
-    type=options.PORT,
-    default=9092,
-    show_default=True,
-    help="Port to listen on, on this host only; 0 for any free port.",
-)
-@click.option(
-    "--dir",
-    "folder",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for its data. By default the data are temporary.",
-)
+@options.server_port(9092)
+@options.data_folder
 @click.option(
     "--topic",
     "topics",

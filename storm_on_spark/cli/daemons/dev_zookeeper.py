@@ -20,20 +20,8 @@ _LOOK_SECS = 0.2
 
 
 @click.command("dev-zookeeper", short_help="Run a ZooKeeper for development.")
-@click.option(
-    "--port",
-    type=options.PORT,
-    default=2181,
-    show_default=True,
-    help="Port to listen on, on this host only; 0 for any free port.",
-)
-@click.option(
-    "--dir",
-    "folder",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for its data. By default the data are temporary.",
-)
+@options.server_port(2181)
+@options.data_folder
 @json
 @options.debug
 def command(port: int, folder: Path | None, json: bool, debug: bool) -> None:

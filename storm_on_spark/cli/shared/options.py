@@ -179,6 +179,26 @@ def target_of(given: str | None, name: str | None) -> str:
 
 debug = click.option("--debug", is_flag=True, help="Show tracebacks.")
 
+data_folder = click.option(
+    "--dir",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for its data. By default the data are temporary.",
+)
+
+
+def server_port(default: int) -> Callable[[_Function], _Function]:
+    """Returns the option for the port of a server on this host."""
+    return click.option(
+        "--port",
+        type=PORT,
+        default=default,
+        show_default=True,
+        help="Port to listen on, on this host only; 0 for any free port.",
+    )
+
+
 _NAME_HELP: Final = "The topology's name; by default topology.name, or that of the module."
 
 name = click.option("--name", type=_Name(), help=_NAME_HELP)

@@ -265,6 +265,9 @@ class Simulation:
     def specified(self, spec: RunSpec, folder: Path) -> RunSpec:
         return spec
 
+    def on_death(self) -> None:
+        """Called between the death of a driver and the start of the next."""
+
     def run(self) -> None:
         cluster = self.cluster
         cluster.start()
@@ -276,6 +279,7 @@ class Simulation:
             except DriverKilled as killed:
                 self.kinds[str(killed)] += 1
                 self.due = self.due[:-1]
+                self.on_death()
                 cluster.start()
             self.note_numbers()
             self.check_acks()

@@ -222,14 +222,8 @@ def test_whatever_happens_there_is_one_driver_and_it_is_left_alone_while_it_is_w
                 assert instruction.wanted == seen.wanted == fetched
                 assert seen.known
                 assert not (finished and launched == instruction.wanted), "what is complete is not run again"
-                process, launched, beat_at, running, finished, asked = (
-                    "alive",
-                    instruction.wanted,
-                    None,
-                    False,
-                    False,
-                    False,
-                )
+                process, launched, beat_at = "alive", instruction.wanted, None
+                running = finished = asked = False
             elif isinstance(instruction, Fetch):
                 fetched = instruction.wanted
             elif isinstance(instruction, Stop):
@@ -255,14 +249,8 @@ def test_whatever_happens_there_is_one_driver_and_it_is_left_alone_while_it_is_w
         for instruction in done:
             if isinstance(instruction, Launch):
                 assert process == "gone"
-                process, launched, beat_at, running, finished, asked = (
-                    "alive",
-                    instruction.wanted,
-                    None,
-                    False,
-                    False,
-                    False,
-                )
+                process, launched, beat_at = "alive", instruction.wanted, None
+                running = finished = asked = False
             elif isinstance(instruction, Fetch):
                 fetched = instruction.wanted
             elif isinstance(instruction, Stop):
