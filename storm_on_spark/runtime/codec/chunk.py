@@ -133,12 +133,6 @@ def with_header(body: bytes) -> Chunk:
     return read_header(body), body
 
 
-def sent(body: bytes) -> tuple[Chunk, int]:
-    """Returns a TUPLES or ARROW chunk that was just made, with its header, and its receipt."""
-    header = read_header(body)
-    return (header, body), receipt(header, body)
-
-
 def is_for_sink(header: Header) -> bool:
     """Returns whether a chunk passes through all later operators."""
     return header.kind in _FOR_SINK or bool(header.flags & CARRIED)
@@ -168,8 +162,8 @@ def encode_tuples(
     sequence: int,
     stream: int,
     flags: int = 0,
-) -> bytes:
-    """Returns a TUPLES chunk of `values`, all of one stream and so of one length."""
+) -> tuple[Chunk, int]:
+    """Returns a TUPLES chunk of `values`, all of one stream and so of one length, and its receipt."""
     if isinstance(values, FrozenRows):
         columns: list[list[Any] | FrozenColumn] = [pack_frozen(column) for column in Columns.of(values.kept).columns]
     else:
@@ -188,8 +182,8 @@ def encode_arrow(
     sequence: int,
     stream: int,
     flags: int = 0,
-) -> bytes:
-    """Returns an ARROW chunk of the rows of `batch`."""
+) -> tuple[Chunk, int]:
+    """Returns an ARROW chunk of the rows of `batch`, and its receipt."""
     payload = _as_stream(number_texts(batch))
     return _join(Kind.ARROW, payload, batch.num_rows, roots, edges, target, source, sequence, stream, flags)
 
@@ -213,7 +207,7 @@ def _join(
     sequence: int,
     stream: int,
     flags: int,
-) -> bytes:
+) -> tuple[Chunk, int]:
     anchors, extra = b"", 0
     if roots is not None and edges is not None:
         flags |= ANCHORED
@@ -228,8 +222,9 @@ def _join(
             anchors += _U64.pack(edges.start)
         else:
             anchors += edges.tobytes()
-    header = _HEADER.pack(VERSION, kind, flags, target, source, sequence, count, stream, extra)
-    return b"".join((header, anchors, payload))
+    header = Header(VERSION, int(kind), flags, target, source, sequence, count, stream, extra)
+    body = b"".join((_HEADER.pack(*header), anchors, payload))
+    return (header, body), receipt(header, body)
 
 
 def _anchors_end(header: Header) -> int:

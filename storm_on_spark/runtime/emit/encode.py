@@ -24,8 +24,8 @@ def encode_sealed(sealed: Sealed, component: str, task: int, sequence: int) -> t
     head = {"target": box.target, "source": task, "sequence": sequence, "stream": box.stream.number, "flags": flags}
     try:
         if isinstance(sealed.values, pa.RecordBatch):
-            return chunk.sent(chunk.encode_arrow(sealed.values, sealed.roots, sealed.edges, **head))
-        return chunk.sent(chunk.encode_tuples(sealed.values, sealed.roots, sealed.edges, **head))
+            return chunk.encode_arrow(sealed.values, sealed.roots, sealed.edges, **head)
+        return chunk.encode_tuples(sealed.values, sealed.roots, sealed.edges, **head)
     except Exception as error:  # whatever the values' own methods raise
         rows = sealed.values.kept if isinstance(sealed.values, FrozenRows) else sealed.values
         for values in () if isinstance(rows, pa.RecordBatch) else rows:

@@ -18,6 +18,7 @@ from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.inputs import Input
 from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.output import Sealed
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.spouts.opening import open_spout_task
@@ -33,6 +34,12 @@ def make_worker(builder: TopologyBuilder, conf: Mapping[str, Any] | None = None,
     """A fresh Python worker of a topology."""
     plan = place(compile_graph(builder.create_topology(), effective_conf(conf or {})), partitions)
     return Worker(make_spec(plan, "test", "test-1", f"start-{next(_starts)}", ()))
+
+
+def tuples_chunk(*args: Any, **head: Any) -> bytes:
+    """The bytes of a TUPLES chunk; arguments are those of `encode_tuples`."""
+    (_, body), _ = chunk.encode_tuples(*args, **head)
+    return body
 
 
 class FakeHost(SimulatedHost):

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from stormtest import make_worker
+from stormtest import make_worker, tuples_chunk
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.runtime.bolts.stage import Row
@@ -98,7 +98,7 @@ def of_another_attempt(row: Row) -> list[Row]:
     lineage, payload, _ = chunk.read_lineage(header, body)
     values = list(chunk.read_rows(header, payload))[1:]
     head = {"target": header.target, "source": header.source, "sequence": header.sequence, "stream": header.stream}
-    return [(key, chunk.encode_tuples(values, lineage.roots[1:], lineage.edges[1:], **head))]
+    return [(key, tuples_chunk(values, lineage.roots[1:], lineage.edges[1:], **head))]
 
 
 @pytest.mark.parametrize("ackers", [1, 2])

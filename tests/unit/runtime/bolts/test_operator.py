@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stormtest import Source, make_worker
+from stormtest import Source, make_worker, tuples_chunk
 
 from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
 from storm_on_spark.runtime.bolts.operator import execute_operator
@@ -78,7 +78,7 @@ def incoming(worker: Worker) -> list[bytes]:
     for number, task in enumerate(plan.components["grow"].tasks):
         root = np.array([100 + number], np.uint64)
         head = {"target": task, "source": 9, "sequence": number, "stream": stream.number}
-        body = chunk.encode_tuples([([],)], root, root, **head)
+        body = tuples_chunk([([],)], root, root, **head)
         told = chunk.receipt(chunk.read_header(body), body)
         acker = plan.acker_tasks[number]
         # Of the tuple's edge ackers hear only if nobody acks it: the receipt says that it came.
@@ -159,7 +159,7 @@ def test_an_operator_hands_the_chunks_of_others_on_under_their_keys() -> None:
     plan = worker.spec.plan
     (last,) = plan.components["last"].tasks
     stream = worker.wiring.stream("grow", "default")
-    to_last = chunk.encode_tuples([([],)], None, None, target=last, source=1, sequence=0, stream=stream.number)
+    to_last = tuples_chunk([([],)], None, None, target=last, source=1, sequence=0, stream=stream.number)
     clock = chunk.encode_clock(7, False, target=plan.acker_tasks[0])
     report = chunk.encode_report(["r"], source=0)
     assert run(worker, [to_last, clock, report], State(), plan.components["grow"].stage) == [

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stormtest import Source, make_worker
+from stormtest import Source, make_worker, tuples_chunk
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, Fields, TopologyBuilder
 from storm_on_spark.plan.model import Operator, Stage
@@ -64,7 +64,7 @@ class Bench:
         stream = self.wiring.stream("source", "default")
         assert stream is not None
         head = {"target": target or self.task, "source": source, "sequence": sequence, "stream": stream.number}
-        return chunk.encode_tuples([(v,) for v in values], roots, roots, **head)
+        return tuples_chunk([(v,) for v in values], roots, roots, **head)
 
     def run(self, *bodies: bytes, batch: int = 0, state: dict[str, Any] | None = None) -> list[Row]:
         return executed(self.worker, self.stage, bodies, {} if state is None else state, batch)
@@ -127,9 +127,7 @@ def test_what_is_meant_for_others_passes_untouched() -> None:
     bench = Bench(Pass())
     reader = bench.plan.components["reader"].tasks[1]
     acker = bench.plan.acker_tasks[0]
-    carried = chunk.encode_tuples(
-        [(1,)], None, None, target=bench.task, source=1, sequence=0, stream=1, flags=chunk.CARRIED
-    )
+    carried = tuples_chunk([(1,)], None, None, target=bench.task, source=1, sequence=0, stream=1, flags=chunk.CARRIED)
     roots = np.array([5], np.uint64)
     others = [
         (bench.plan.keys[reader], bench.body(["x"], target=reader)),

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from lengths import examples
-from stormtest import Nothing, Source, make_worker
+from stormtest import Nothing, Source, make_worker, tuples_chunk
 
 from storm_on_spark.api import BaseBasicBolt, Fields, TopologyBuilder
 from storm_on_spark.api.errors import CheckpointError
@@ -137,7 +137,7 @@ class Histories(RuleBasedStateMachine):
 
     def execute(self, worker: Worker, variables: MemoryStore, batch: int, values: list[int]) -> list[Any]:
         """What the bolt emitted in an attempt."""
-        body = chunk.encode_tuples(
+        body = tuples_chunk(
             [(v,) for v in values], None, None, target=self.task, source=1, sequence=0, stream=self.stream
         )
         rows = list(

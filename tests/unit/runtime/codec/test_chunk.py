@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lengths import examples
+from stormtest import tuples_chunk
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.codec import chunk
@@ -90,8 +91,9 @@ heads = st.fixed_dictionaries(
 @given(tables(), heads, st.data())
 def test_tuples_round_trip(rows: list[tuple[Any, ...]], head: dict[str, int], data: st.DataObject) -> None:
     roots, edges = anchors_for(data.draw, len(rows))
-    body = chunk.encode_tuples(rows, roots, edges, **head)
+    (known, body), _ = chunk.encode_tuples(rows, roots, edges, **head)
     header, found, got_roots, got_edges = read(body)
+    assert known == header, "the header that goes along is that of the bytes"
     assert (header.kind, header.size) == (Kind.TUPLES, len(rows))
     assert {name: getattr(header, name) for name in head if name != "flags"} == {
         name: value for name, value in head.items() if name != "flags"
@@ -118,7 +120,7 @@ def test_tuples_round_trip(rows: list[tuple[Any, ...]], head: dict[str, int], da
     ],
 )
 def test_columns_of_texts_round_trip(texts: list[Any]) -> None:
-    body = chunk.encode_tuples([(text, 1) for text in texts], None, None, target=1, source=2, sequence=3, stream=4)
+    body = tuples_chunk([(text, 1) for text in texts], None, None, target=1, source=2, sequence=3, stream=4)
     _, found, _, _ = read(body)
     assert found == [(text, 1) for text in texts]
     assert [type(row[0]) for row in found] == [type(text) for text in texts]
@@ -126,7 +128,7 @@ def test_columns_of_texts_round_trip(texts: list[Any]) -> None:
 
 def test_edges_that_were_drawn_together_travel_as_their_start() -> None:
     edges = EdgeIds("topology", 1, 7).take(1000)
-    body = chunk.encode_tuples([("a",)] * 1000, ROOTS_1000, edges, target=1, source=2, sequence=3, stream=4)
+    body = tuples_chunk([("a",)] * 1000, ROOTS_1000, edges, target=1, source=2, sequence=3, stream=4)
     _, _, roots, found = read(body)
     assert (roots, found) == (ROOTS_1000.tolist(), edges.ids().tolist())
     assert len(body) < 3200, "two bytes a text and its separator, one a root"
@@ -176,7 +178,7 @@ columns = [
 def test_batches_round_trip(column: pa.Array, head: dict[str, int], data: st.DataObject) -> None:
     batch = pa.record_batch([column, pa.array([1, 2, 3])], ["x", "y"]).slice(data.draw(st.integers(0, 2)))
     roots, edges = anchors_for(data.draw, batch.num_rows)
-    header, found, got_roots, got_edges = read(chunk.encode_arrow(batch, roots, edges, **head))
+    header, found, got_roots, got_edges = read(chunk.encode_arrow(batch, roots, edges, **head)[0][1])
     assert (header.kind, header.size) == (Kind.ARROW, batch.num_rows)
     assert found.schema == batch.schema
     assert same(found.to_pylist(), batch.to_pylist())
@@ -233,7 +235,7 @@ def test_rows_that_ackers_get_take_less_than_what_they_hold() -> None:
 
 def test_a_receipt_follows_from_all_that_says_whose_tuples_they_are() -> None:
     def receipt(roots: Any = ROOTS, edges: Any = ROOTS, values: str = "ab", flags: int = 0, **head: int) -> int:
-        body = chunk.encode_tuples([(v,) for v in values], roots, edges, **{**HEAD, **head}, flags=flags)
+        body = tuples_chunk([(v,) for v in values], roots, edges, **{**HEAD, **head}, flags=flags)
         assert chunk.receipt(chunk.read_header(body), body) == chunk.receipt(chunk.read_header(body), bytes(body))
         return chunk.receipt(chunk.read_header(body), body)
 
@@ -258,9 +260,9 @@ def test_clocks_and_reports_round_trip() -> None:
 
 def test_a_flag_can_be_cleared() -> None:
     roots = np.array([1], np.uint64)
-    body = chunk.encode_tuples([("a",)], roots, roots, target=1, source=2, sequence=3, stream=4, flags=chunk.CARRIED)
+    body = tuples_chunk([("a",)], roots, roots, target=1, source=2, sequence=3, stream=4, flags=chunk.CARRIED)
     plain = chunk.without_flag(body, chunk.CARRIED)
-    assert plain == chunk.encode_tuples([("a",)], roots, roots, target=1, source=2, sequence=3, stream=4)
+    assert plain == tuples_chunk([("a",)], roots, roots, target=1, source=2, sequence=3, stream=4)
 
 
 def test_an_unknown_version_is_refused_with_a_sentence() -> None:
@@ -285,11 +287,11 @@ WHOLE = [
     chunk.encode_acks(ROOTS, ROOTS, MARKS, target=1, source=1),
     chunk.encode_acks(ROOTS, ROOTS * 0, MARKS, target=1, source=1),
     chunk.encode_outcome(ROOTS, MARKS, source=1),
-    chunk.encode_tuples([("a", 1), ("b", 2)], ROOTS, ROOTS, **HEAD),
-    chunk.encode_tuples([("a", 1), ("b", 2)], [1, (2, 3)], ROOTS, **HEAD),
-    chunk.encode_tuples([("a", 1), ("b", 2)], ROOTS, EdgeRange(7, 2), **HEAD),
-    chunk.encode_tuples([("a", 1), ("b", 2)], None, None, **HEAD),
-    chunk.encode_arrow(pa.record_batch([[1, 2]], ["x"]), ROOTS, ROOTS, **HEAD),
+    tuples_chunk([("a", 1), ("b", 2)], ROOTS, ROOTS, **HEAD),
+    tuples_chunk([("a", 1), ("b", 2)], [1, (2, 3)], ROOTS, **HEAD),
+    tuples_chunk([("a", 1), ("b", 2)], ROOTS, EdgeRange(7, 2), **HEAD),
+    tuples_chunk([("a", 1), ("b", 2)], None, None, **HEAD),
+    chunk.encode_arrow(pa.record_batch([[1, 2]], ["x"]), ROOTS, ROOTS, **HEAD)[0][1],
 ]
 
 
