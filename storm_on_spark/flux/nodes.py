@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import yaml
 from yaml.constructor import SafeConstructor
@@ -13,7 +13,6 @@ from storm_on_spark.flux.errors import FluxError, Place
 from storm_on_spark.flux.reading import BREAK, PLACEHOLDER, Substitution, Text
 from storm_on_spark.launch.bounded_yaml import MAX_DEPTH, MAX_NODES, BoundedLoader
 
-MAX_ALIASES: Final = 50
 _PREFIX = "tag:yaml.org,2002:"
 _SCALARS = frozenset(("bool", "float", "int", "null"))
 _TEXTS = frozenset(("str", "timestamp", "value"))
@@ -41,21 +40,6 @@ class Node:
         return FluxError(message, self.place)
 
 
-class _Composer(BoundedLoader):
-    """Composes nodes only; nothing is constructed from them but scalars."""
-
-    def __init__(self, text: Text) -> None:
-        super().__init__(text.text)
-        self._aliases = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            self._aliases += 1
-            if self._aliases > MAX_ALIASES:
-                raise self._refused(f"more than {MAX_ALIASES} aliases (*name)")
-        return super().compose_node(parent, index)
-
-
 def parse(text: Text, values: Substitution) -> Node:
     """Returns what a Flux file says.
 
@@ -64,7 +48,7 @@ def parse(text: Text, values: Substitution) -> Node:
     """
     composer = None
     try:
-        composer = _Composer(text)
+        composer = BoundedLoader(text.text)
         root = composer.get_single_node()
     except yaml.YAMLError as error:
         # PyYAML's own text shows the line with the values put in.

@@ -11,7 +11,7 @@ import yaml
 
 from storm_on_spark.api.config import KNOWN_PREFIXES, problems_of
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.launch.bounded_yaml import BoundedLoader
+from storm_on_spark.launch.bounded_yaml import BoundedLoader, check_size
 
 _MAX_FILE_BYTES = 1 << 20
 _WHOLE = "config"
@@ -145,12 +145,7 @@ def _check_memory(key: str, text: str) -> None:
 
 
 class _Loader(BoundedLoader):
-    """No aliases, which can grow without bound, and no key twice."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise self._refused("aliases (*name) are not supported")
-        return super().compose_node(parent, index)
+    """No key twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -169,6 +164,7 @@ def _loaded(content: bytes) -> tuple[Any, dict[Any, int], dict[Any, int]]:
         node = loader.get_single_node()
         if node is None:
             return None, {}, {}
+        check_size(node)
         found = loader.construct_document(node)
         below = node.value[0][1] if isinstance(node, yaml.MappingNode) and node.value else None
         whole = found.get(_WHOLE) if isinstance(found, dict) else None
@@ -181,7 +177,9 @@ def _lines(found: Any, node: yaml.Node | None) -> dict[Any, int]:
     """Returns the line of each key of a mapping."""
     if not isinstance(found, dict) or not isinstance(node, yaml.MappingNode):
         return {}
-    return dict(zip(found, (key.start_mark.line + 1 for key, _ in node.value), strict=False))
+    # A key that is merged from elsewhere (<<) may be there twice: its own line is the last one.
+    lines = {str(key.value): key.start_mark.line + 1 for key, _ in node.value}
+    return dict(zip(found, lines.values(), strict=False))
 
 
 def _short(text: str) -> str:

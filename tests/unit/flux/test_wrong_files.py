@@ -14,9 +14,10 @@ from lengths import examples
 
 from storm_on_spark.flux import FluxError, Substitution, substituting
 from storm_on_spark.flux.definitions import topology_of
-from storm_on_spark.flux.nodes import MAX_ALIASES, MAX_DEPTH, parse
+from storm_on_spark.flux.nodes import parse
 from storm_on_spark.flux.properties import MAX_BYTES, parse_properties
 from storm_on_spark.flux.reading import substituted
+from storm_on_spark.launch.bounded_yaml import MAX_ALIASES, MAX_DEPTH
 from storm_on_spark.launch.loader import load
 
 SPOUTS = "spouts: [{id: words, className: flux_parts.Words}]\n"

@@ -68,6 +68,20 @@ def test_pairs_go_before_files_and_later_files_before_earlier_ones(tmp_path: Pat
     assert merged([first, second], ["c=3", "c=4"]) == {"a": 1, "b": 2, "c": 4}
 
 
+def test_aliases_and_merged_keys_mean_what_they_name(tmp_path: Path) -> None:
+    file = tmp_path / "conf.yaml"
+    file.write_text(
+        "own.port: &port 6700\nown.parts: &parts\n  topology.workers: 2\n  topology.debug: true\n"
+        "supervisor.slots.ports: [*port, 6701]\n<<: *parts\ntopology.workers: 3\n"
+    )
+    conf = read_file(file)
+    assert conf["supervisor.slots.ports"] == [6700, 6701]
+    assert (conf["topology.workers"], conf["topology.debug"]) == (3, True)
+    file.write_text("own: &parts {topology.debug: true}\n<<: *parts\nown.2: 1\ntopology.workers: many\n")
+    with pytest.raises(ConfigError, match=r"conf\.yaml:4: topology\.workers"):
+        read_file(file)
+
+
 def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
     file = tmp_path / "conf.yaml"
     file.write_text("# nothing yet\n")
@@ -79,7 +93,10 @@ def test_an_empty_file_is_an_empty_configuration(tmp_path: Path) -> None:
     [
         ("- 1\n- 2\n", "must hold keys with values"),
         ("a: 1\nb: [1, 2\n", r"conf\.yaml:3:1: "),
-        ("a: &x [1]\nb: *x\n", r"conf\.yaml:2:4: aliases"),
+        ("a: &x [1]\nb: [" + "*x, " * 51 + "]\n", r"conf\.yaml:2:205: more than 50 aliases"),
+        ("a: &x [*x]\n", r"conf\.yaml:1:4: it has more than 100,000 values or 50 levels"),
+        ("a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 6)), "100,000 values"),
+        ("".join(f"a{n}: &a{n} {'[' * 9}{f'*a{n - 1}' if n else ''}{']' * 9}\n" for n in range(9)), "50 levels"),
         ("a: 1\nb: 2\na: 3\n", r"conf\.yaml:3:1: 'a' is there twice"),
         ("topology:\n  workers: 2\n", "keys are written in full: topology.workers: 2"),
         ("a: !!python/object/apply:os.system [echo]\n", r"conf\.yaml:1:4: could not determine a constructor"),
