@@ -363,6 +363,8 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
     target = local_directory(path)
     if not target.exists():
         return
+    if not target.is_dir():
+        raise CheckpointError(f"--reset-checkpoint leaves {target} as it is: it is no directory; name another one")
     # Before it is opened, which would put a folder of ours into it.
     strange = _strange_entries(target)
     if strange:
@@ -381,7 +383,8 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         # Lock files stay: a process that has one open would otherwise lock another file than the next process.
         for entry in [*target.iterdir(), *checkpoint.folder.iterdir()]:
             if entry not in (checkpoint.folder, *(checkpoint.folder / name for name in ("lock", "owner.lock"))):
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                # A folder may be a link to another disk: what is there is not ours to remove.
+                shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     finally:
         checkpoint.close()
 

@@ -68,6 +68,26 @@ def test_a_new_an_empty_and_an_opened_folder_will_do(tmp_path: Path) -> None:
     Checkpoint(folder).close()
 
 
+def test_what_a_link_in_a_checkpoint_leads_to_stays(tmp_path: Path) -> None:
+    folder, disk = tmp_path / "state", tmp_path / "disk"
+    Checkpoint(folder).close()
+    (folder / "state").rmdir()
+    disk.mkdir()
+    (disk / "0").write_text("of the state")
+    (folder / "state").symlink_to(disk)
+    reset_checkpoint(folder)
+    assert tree(folder) == LEFT
+    assert tree(disk) == ["0"]
+
+
+def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(CheckpointError, match="file as it is: it is no directory"):
+        reset_checkpoint(file)
+    assert file.read_text() == "mine"
+
+
 def test_a_damaged_manifest_can_be_reset(tmp_path: Path) -> None:
     Checkpoint(tmp_path).close()
     (tmp_path / "storm" / "manifest.json").write_text("{")
