@@ -50,6 +50,8 @@ class Settings:
     conf: Mapping[str, Any]
     tables: str | None = None
     """Folder in which bolts of each kind write as well."""
+    windows: bool = False
+    """Whether there is a windowed bolt."""
 
     def write(self, path: Path) -> None:
         """Writes them for `main`."""
@@ -62,7 +64,8 @@ def main(path: str) -> int:
     events = Path(settings.events)
     _die_after_sink(Path(settings.die_after_sink), events)
     tables = None if settings.tables is None else Path(settings.tables)
-    topology = build(Load(settings.messages, settings.seconds), Path(settings.ledger), tables=tables)
+    load, windows = Load(settings.messages, settings.seconds), settings.windows
+    topology = build(load, Path(settings.ledger), tables=tables, windows=windows)
     tell(events, "python")
     sparks = {key: str(value) for key, value in settings.conf.items() if key.startswith("spark.")}
     spark = local_session(settings.master, sparks, settings.checkpoint)
@@ -74,7 +77,7 @@ def main(path: str) -> int:
             cluster.await_completion(NAME)
             info = cluster.get_topology_info(NAME)
         tell(events, "completed", status=info.status)
-        state = read_state(spark, settings.checkpoint)
+        state = read_state(spark, settings.checkpoint, windows=settings.windows)
         Path(settings.state).write_text(json.dumps(state))
     except StormError as error:
         tell(events, "refused", kind=type(error).__name__, reason=str(error))

@@ -69,7 +69,7 @@ def play(
     with judging(result, folder):
         run = Run(folder, load, random.Random(f"{seed}/{scenario.name}"), scenario.conf, scenario.master)
         run.store = None if server is None else server.folder(folder.name)
-        run.tables = folder / "tables" if scenario.tables else None
+        run.tables, run.windows = folder / "tables" if scenario.tables else None, scenario.windows
         result.injections, result.problems = run.injections, run.problems
         try:
             scenario.play(run, times)

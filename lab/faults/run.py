@@ -67,6 +67,7 @@ class Run:
         environment: on top of this process's.
         store: where the checkpoint is, if it is in no directory.
         tables: where bolts of each kind write as well, if they do.
+        windows: whether there is a windowed bolt.
     """
 
     folder: Path
@@ -77,6 +78,7 @@ class Run:
     environment: Mapping[str, str] = field(default_factory=dict)
     store: Store | None = None
     tables: Path | None = None
+    windows: bool = False
     injections: list[Injection] = field(default_factory=list)
     #: What is wrong apart from what the oracles look at.
     problems: list[str] = field(default_factory=list)
@@ -125,6 +127,7 @@ class Run:
             master=self.master,
             conf=conf,
             tables=None if self.tables is None else str(self.tables),
+            windows=self.windows,
         )
         settings.write(self._file("settings"))
         environment = {

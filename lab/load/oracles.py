@@ -159,16 +159,22 @@ def _check_state(
         return load.messages
     counts: Counter[int] = Counter()
     sums: Counter[int] = Counter()
+    windowed: Counter[int] = Counter()
     again = 0
     for root in emitted.tolist():
         number, attempt = root >> 16, root & 0xFFFF
         again += attempt > 0
         for key in keys_of(number):
+            windowed[key] += 1
             if key >= KEYS or root not in poison:
                 counts[key] += 1
                 sums[key] += number
     errors = 0
-    for name, expected in (("counts", counts), ("sums", sums)):
+    for name, expected in (
+        ("counts", counts),
+        ("sums", sums),
+        *([("windowed", windowed)] if state["windowed"] else []),
+    ):
         found: Counter[int] = Counter()
         for part in state[name]:
             if twice := [key for key in part if int(key) in found]:
@@ -177,7 +183,7 @@ def _check_state(
         off = {key: found[key] - expected[key] for key in found | expected if found[key] != expected[key]}
         if off:
             problems.append(f"{name} by key are off: {dict(list(off.items())[:_SHOWN])}")
-            errors += sum(map(abs, off.values())) if name == "counts" else len(off)
+            errors += len(off) if name == "sums" else sum(map(abs, off.values()))
     for name, wanted in (("joined", load.messages // 2), ("alone", again), ("held", 0), ("pending", 0)):
         if state[name] != wanted:
             problems.append(f"{state[name]} tuples {name} in the state, not {wanted}")

@@ -11,8 +11,9 @@ from storm_on_spark.spark.session import local_session, stop_session
 from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 
 
-def read_state(spark: Any, checkpoint: str) -> dict[str, Any]:
+def read_state(spark: Any, checkpoint: str, *, windows: bool = False) -> dict[str, Any]:
     """Returns what the oracles look at, read from a checkpoint by Spark."""
+    windowed = read_bolt_state(spark, checkpoint, "windows").values() if windows else ()
     counts = read_bolt_state(spark, checkpoint, "count").values()
     joins = read_bolt_state(spark, checkpoint, "join").values()
     return {
@@ -22,6 +23,7 @@ def read_state(spark: Any, checkpoint: str) -> dict[str, Any]:
         "alone": sum(state["alone"] for state in joins),
         "held": sum(len(state["held"]) for state in joins),
         "pending": len(read_pending_roots(spark, checkpoint)),
+        "windowed": [{str(key): value for key, value in state["entered"].items()} for state in windowed],
     }
 
 

@@ -2,6 +2,7 @@
 
     messages (2 tasks, 2 hosts) -> fan -> count (state, raises now and then)
                                        -> join (state, keeps tuples unacked, anchors to two roots) -> sink
+                                       -> windows (hold tuples for a second), where they are asked for
 
 Every message is unique. `fan` makes three tuples of it. `count` keeps counts and sums in plain attributes, and raises
 at the first sight of some messages, after it has counted them: these fail and come again. `join` waits for the other
@@ -19,7 +20,18 @@ from pathlib import Path
 from typing import Any
 
 from lab.load import ledger, sinks
-from storm_on_spark import BaseBasicBolt, BaseRichBolt, BaseRichSpout, Fields, Topology, TopologyBuilder, Tuple
+from storm_on_spark import (
+    BaseBasicBolt,
+    BaseRichBolt,
+    BaseRichSpout,
+    BaseWindowedBolt,
+    Duration,
+    Fields,
+    Topology,
+    TopologyBuilder,
+    Tuple,
+    TupleWindow,
+)
 
 KEYS = 100
 """`count` sums up by the last two digits, and from key 100 on by the last digit."""
@@ -263,8 +275,28 @@ class Sink(BaseBasicBolt):
         ledger.note(self._folder, ledger.SINK, *tup)
 
 
+class Windows(BaseWindowedBolt):
+    """Counts what is new in its windows by key, and what has left them, in plain attributes."""
+
+    def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
+        """Starts at zero."""
+        self.entered: Counter[int] = Counter()
+        self.left: Counter[int] = Counter()
+
+    def execute(self, window: TupleWindow) -> None:
+        """Counts."""
+        self.entered.update(tup["key"] for tup in window.new)
+        self.left.update(tup["key"] for tup in window.expired)
+
+
 def build(
-    load: Load, folder: Path, messages: Messages | None = None, sink: Sink | None = None, tables: Path | None = None
+    load: Load,
+    folder: Path,
+    messages: Messages | None = None,
+    sink: Sink | None = None,
+    tables: Path | None = None,
+    *,
+    windows: bool = False,
 ) -> Topology:
     """Returns the topology.
 
@@ -274,6 +306,7 @@ def build(
         messages: the spout, where it is to do more.
         sink: the last bolt, likewise.
         tables: a folder in which bolts of each kind write what the sink gets; none for None.
+        windows: whether there is a windowed bolt, which holds all tuples that are counted.
     """
     builder = TopologyBuilder()
     builder.set_spout("messages", messages or Messages(load, str(folder)), 2)
@@ -283,4 +316,7 @@ def build(
     builder.set_bolt("sink", sink or Sink(str(folder)), 2).fields_grouping("join", Fields("number"))
     if tables is not None:
         sinks.add(builder, "join", tables)
+    if windows:
+        half_second = Windows().with_window(Duration(1000), Duration(500))
+        builder.set_bolt("windows", half_second, 2).fields_grouping("fan", Fields("key"), stream="counts")
     return builder.create_topology()

@@ -351,11 +351,12 @@ class HeldTuples:
     def __init__(self, tuples: Sequence[Tuple]) -> None:
         sources: dict[Any, int] = {}
         self._values = [tup._values for tup in tuples]
-        #: Where each tuple comes from, by its number in `_sources`; empty if all are from one source.
+        #: The delivery of each tuple, by its number in `_sources`; empty if all came in one.
         self._origins: list[int] = []
         for tup in tuples:
             it = tup._delivery
-            self._origins.append(sources.setdefault((it.component, it.stream, it.task, it.fields), len(sources)))
+            source = (it.component, it.stream, it.task, it.fields, it.received)
+            self._origins.append(sources.setdefault(source, len(sources)))
         self._sources = list(sources)
         if len(sources) < 2:
             self._origins = []
@@ -370,7 +371,10 @@ class HeldTuples:
     def tuples(self) -> list[Tuple]:
         """Returns the tuples, in order; new objects."""
         lineage = KnownLineage(self._roots, self._edges) if self._roots else None
-        deliveries = [Delivery(name, stream, task, fields, lineage) for name, stream, task, fields in self._sources]
+        deliveries = []
+        for component, stream, task, fields, received in self._sources:
+            deliveries.append(Delivery(component, stream, task, fields, lineage))
+            deliveries[-1].received = received
         of = Tuple.of
         if not self._origins:
             return [of(values, deliveries[0], at) for at, values in enumerate(self._values)]

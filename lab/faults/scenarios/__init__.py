@@ -37,6 +37,21 @@ SCENARIOS = (
     ),
     Scenario("commit", "SIGKILL of the driver between sink and commit", kills.driver_before_commit, on=KINDS, **_AGAIN),
     Scenario("mixed", "SIGKILL of workers, hosts and drivers in turn", kills.mixed, on=KINDS, **_AGAIN),
+    Scenario(
+        "windows",
+        "the same as `mixed`, with windows that hold tuples",
+        kills.mixed,
+        windows=True,
+        **_AGAIN,
+    ),
+    Scenario(
+        "live-windows",
+        "SIGKILL of a live process, in real time, with windows that hold tuples",
+        kills.live_process,
+        conf=_REALTIME,
+        windows=True,
+        **_HEALED,
+    ),
     Scenario("live", "SIGKILL of a live process, in real time", kills.live_process, conf=_REALTIME, **_HEALED),
     Scenario(
         "live-pause",
