@@ -16,8 +16,7 @@ _NONE: Final = object()
 """Stands for no value so far, which None doesn't: a reduction may give None."""
 
 
-def _same(accumulator: Any) -> Any:
-    return accumulator
+_Steps = tuple[Callable[[Any, Any], Any], "Callable[[Any], Any] | None"]
 
 
 @dataclass(frozen=True)
@@ -28,27 +27,27 @@ class _Folding(Processor):
     gathers = True
     by_key = True
 
-    def _steps(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
+    def _steps(self) -> _Steps:
         """Returns what folds a value into an accumulator, or into `_NONE`, and what makes a result of it."""
         raise NotImplementedError
 
     def bind(self, place: Place) -> Bound:
-        (forward,) = place.forward
-        fold, result = self._steps()
-        by_key, get, put = self.by_key, place.store.get, place.store.put
-
-        def give(key: Any, accumulator: Any) -> None:
-            forward((key, result(accumulator)) if by_key else result(accumulator))
-
+        (forward,), (fold, result), by_key = place.forward, self._steps(), self.by_key
         if not place.windowed:
+            get, put = place.store.get, place.store.put
 
-            def take(given: Any) -> None:
-                key, value = given if by_key else (None, given)
+            def take_pair(pair: Any) -> None:
+                key, value = pair
                 accumulator = fold(get(key, _NONE), value)
                 put(key, accumulator)
-                give(key, accumulator)
+                forward((key, accumulator if result is None else result(accumulator)))
 
-            return Bound([take])
+            def take(value: Any) -> None:
+                accumulator = fold(get(None, _NONE), value)
+                put(None, accumulator)
+                forward(accumulator if result is None else result(accumulator))
+
+            return Bound([take_pair if by_key else take])
         folded: dict[Any, Any] = {}
 
         def gather(given: Any) -> None:
@@ -59,7 +58,8 @@ class _Folding(Processor):
             found = list(folded.items())
             folded.clear()
             for key, accumulator in found:
-                give(key, accumulator)
+                made = accumulator if result is None else result(accumulator)
+                forward((key, made) if by_key else made)
 
         return Bound([gather], finish)
 
@@ -71,13 +71,15 @@ class AggregateByKey(_Folding):
     aggregator: CombinerAggregator
     name = "aggregate_by_key"
 
-    def _steps(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
+    def _steps(self) -> _Steps:
         init, apply = self.aggregator.init, self.aggregator.apply
 
         def fold(accumulator: Any, value: Any) -> Any:
             return apply(init() if accumulator is _NONE else accumulator, value)
 
-        return fold, getattr(self.aggregator, "result", _same)
+        result = getattr(self.aggregator, "result", None)
+        # The accumulator itself, unless the aggregator has a method of its own.
+        return fold, None if getattr(result, "__func__", None) is CombinerAggregator.result else result
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,13 @@ class ReduceByKey(_Folding):
     function: Callable[[Any, Any], Any]
     name = "reduce_by_key"
 
-    def _steps(self) -> tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]:
+    def _steps(self) -> _Steps:
         function = self.function
 
         def fold(accumulator: Any, value: Any) -> Any:
             return value if accumulator is _NONE else function(accumulator, value)
 
-        return fold, _same
+        return fold, None
 
 
 @dataclass(frozen=True)
