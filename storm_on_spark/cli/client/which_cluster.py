@@ -31,16 +31,16 @@ _PAUSE_SECS: Final = 0.4
 
 
 @dataclass(frozen=True)
-class Where:
-    """A cluster."""
+class ChosenCluster:
+    """The cluster that a command asks."""
 
     conf: dict[str, Any]
-    """For its client."""
+    """The configuration of its client."""
     hint: str
-    """What to do if nobody answers."""
+    """What to do if no Nimbus answers."""
 
 
-def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: Path | None) -> Where:
+def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: Path | None) -> ChosenCluster:
     """Returns the cluster to ask.
 
     Args:
@@ -56,13 +56,13 @@ def find_cluster(conf: Mapping[str, Any], nimbuses: Sequence[str], token_file: P
     if token_file is not None:
         chosen[Config.NIMBUS_AUTH_TOKEN_FILE] = str(token_file)
     if Config.NIMBUS_SEEDS in chosen or Config.NIMBUS_THRIFT_PORT in chosen:
-        return Where(chosen, "Is a Nimbus running there?")
+        return ChosenCluster(chosen, "Is a Nimbus running there?")
     record, note = find()
     if record is None:
         hint = "Start a cluster on this host with `storm-spark dev`, or name one with --nimbus HOST:PORT."
-        return Where(chosen, f"{note} {hint}" if note else hint)
+        return ChosenCluster(chosen, f"{note} {hint}" if note else hint)
     chosen.setdefault(Config.NIMBUS_AUTH_TOKEN_FILE, record.token_file)
-    return Where(
+    return ChosenCluster(
         {**chosen, Config.NIMBUS_SEEDS: list(record.seeds)},
         f"These are the addresses of the `storm-spark dev` with process id {record.pid}, which may just be ending.",
     )
@@ -91,7 +91,7 @@ def topologys(conf: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in conf.items() if not key.startswith(_CLUSTERS)}
 
 
-def connect(where: Where, sleep: Callable[[float], object] = time.sleep) -> NimbusClient:
+def connect(where: ChosenCluster, sleep: Callable[[float], object] = time.sleep) -> NimbusClient:
     """Returns a client of the cluster.
 
     A client retries for a minute while leadership changes. If no address answers at all, the error comes at once.

@@ -201,14 +201,14 @@ class Clients:
             return
         if order is not None:
             found = self._look_ups.find(self._client, order)
-            self._present = found.there.partitions
+            self._present = found.existing.partitions
             with self._condition:
                 self._found = found
                 if self._look_up is order:
                     self._look_up = None
         if self._wants_ids:
             self._wants_ids = False
-            there = self._look_ups.there(self._client)
+            there = self._look_ups.existing_topics(self._client)
             self._present, self.topic_ids = there.partitions, there.topic_ids
         if self._wants_reader and self.reader is None:
             self.reader = consumer(group_id=None, **self._settings)

@@ -37,15 +37,15 @@ class LookUp:
 
 
 @dataclass(frozen=True)
-class There:
-    """What there is of the spout's topics, for all of its tasks."""
+class ExistingTopics:
+    """The spout's topics that exist, for all of its tasks."""
 
     partitions: frozenset[Partition]
     topic_ids: Mapping[str, str]
     """Brokers before 2.8 have none."""
 
 
-class Elsewhere(NamedTuple):
+class NewPosition(NamedTuple):
     """The position from which a partition continues."""
 
     offset: int
@@ -57,10 +57,10 @@ class Elsewhere(NamedTuple):
 class Found:
     """The results of a look-up."""
 
-    there: There
+    existing: ExistingTopics
     starts: Mapping[Partition, int]
     """Partitions of this task that were not known, and where to begin."""
-    elsewhere: Mapping[Partition, Elsewhere]
+    elsewhere: Mapping[Partition, NewPosition]
     """Known partitions that can't continue where they are."""
     removed: frozenset[Partition]
     """Known partitions that a topic does not have since it was made again."""
@@ -93,7 +93,7 @@ class LookUps:
         """
         from kafka.structs import TopicPartition
 
-        there = self.there(client)
+        there = self.existing_topics(client)
         self._tell_missing({topic for topic, _ in there.partitions}, order)
         present, ids = there.partitions, there.topic_ids
         again = {topic for topic, known in ids.items() if order.topic_ids.get(topic, known) != known}
@@ -104,13 +104,13 @@ class LookUps:
         removed = {each for each in order.known - present if each[0] in again}
         return Found(there, starts, elsewhere, frozenset(removed))
 
-    def there(self, client: Any) -> There:
+    def existing_topics(self, client: Any) -> ExistingTopics:
         """Asks Kafka which of the spout's topics there are."""
         names, config = client.topics(), self._config
         topics = [topic for topic in names if topic in config.topics or config.matches(topic)]
         partitions = {(topic, number) for topic in topics for number in client.partitions_for_topic(topic)}
         ids = {topic: known for topic in topics if (known := topic_id(client, topic)) is not None}
-        return There(frozenset(partitions), ids)
+        return ExistingTopics(frozenset(partitions), ids)
 
     def _tell_missing(self, topics: Collection[str], order: LookUp) -> None:
         if order.first and (missing := sorted(set(self._config.topics) - set(topics))):
@@ -123,7 +123,7 @@ class LookUps:
 
     def _elsewhere(
         self, client: Any, order: LookUp, present: Collection[Partition], again: Collection[str]
-    ) -> dict[Partition, Elsewhere]:
+    ) -> dict[Partition, NewPosition]:
         from kafka.structs import TopicPartition
 
         reset = self._config.auto_offset_reset
@@ -142,7 +142,7 @@ class LookUps:
             reasons[topic, number] = why
         found = self._resets(client, [TopicPartition(*each) for each in reasons])
         return {
-            each: Elsewhere(offset, f"{reasons[each]}; continuing at the {reset}") for each, offset in found.items()
+            each: NewPosition(offset, f"{reasons[each]}; continuing at the {reset}") for each, offset in found.items()
         }
 
     def _resets(self, client: Any, partitions: list[Any]) -> dict[Partition, int]:

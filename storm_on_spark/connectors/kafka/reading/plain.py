@@ -203,7 +203,7 @@ class PlainKafkaSpout(BaseRichSpout):
 
     def _take(self, found: Found, reader: Any) -> None:
         """Does what a look-up has found: also an older one than the last, of which something may be done already."""
-        offsets, ids = self.offsets, found.there.topic_ids
+        offsets, ids = self.offsets, found.existing.topic_ids
         again = {topic for topic, known in offsets.topic_ids.items() if ids.get(topic, known) != known}
         for partition in found.removed:
             if partition[0] in again:
