@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.info import (
+    WINDOWS,
     ComponentInfo,
     ComponentWindow,
     ErrorInfo,
@@ -86,6 +88,7 @@ def view_of(
     info = TopologyInfo(
         name, "ACTIVE", uptime, emitted, emitted, max(0, emitted - failed), failed, 17, latency, components
     )
+    info = dataclasses.replace(info, windows={name: window_of(name, components, parts) for name in WINDOWS})
     stages = (
         (0, "source", tuple(p.id for p in parts if p.is_spout)),
         (1, "stateful", tuple(p.id for p in parts if not p.is_spout)),

@@ -6,7 +6,8 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from storm_on_spark.api.info import COUNTERS, ComponentWindow, LatencyInfo, StreamCounts, TaskCounts, WindowInfo
@@ -52,6 +53,37 @@ def unpack_windows(text: str) -> dict[str, WindowInfo]:
     except (binascii.Error, zlib.error, TypeError, AttributeError) as error:
         raise ValueError(f"these are no windows: {error}") from error
     return {window.name: window for window in found}
+
+
+class PackedWindows(Mapping[str, WindowInfo]):
+    """The windows of a text, unpacked at the first look: a Nimbus has many heartbeats, and shows few of their windows.
+
+    A text that `pack_windows` has not made has none.
+
+    Example:
+        >>> windows = {"600": WindowInfo("600", 12.5, {"split": ComponentWindow(emitted=7)})}
+        >>> PackedWindows(pack_windows(windows)) == windows, dict(PackedWindows("?"))
+        (True, {})
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _found(self) -> dict[str, WindowInfo]:
+        try:
+            return unpack_windows(self._text)
+        except ValueError:
+            return {}
+
+    def __getitem__(self, name: str) -> WindowInfo:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def _window_row(window: WindowInfo, *, tasks: bool) -> list[Any]:

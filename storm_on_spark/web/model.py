@@ -159,6 +159,13 @@ class LogFile:
     """The host; empty for this one."""
     size: int
     changed_at: float
+    name: str = ""
+    """How people call it; by default as links do."""
+
+    @property
+    def title(self) -> str:
+        """Its name, and where it is."""
+        return (self.name or self.id) + (f" on {self.where}" if self.where else "")
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
 from storm_on_spark.cluster.rest.schemas import RunningPlan
 from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
-from storm_on_spark.metrics.packed import unpack_windows
+from storm_on_spark.metrics.packed import PackedWindows
 
 
 def driver_info(beat: WorkerBeat | None) -> TopologyInfo | None:
@@ -36,7 +36,7 @@ def driver_info(beat: WorkerBeat | None) -> TopologyInfo | None:
             for name, part in beat.info.get("components", {}).items()
         }
         found = {"name": beat.topology_id, **beat.info, "components": components}
-        windows = unpack_windows(found.pop("windows", ""))
+        windows = PackedWindows(str(found.pop("windows", "")))
         return replace(msgspec.convert(found, TopologyInfo, str_keys=True), windows=windows)
     except (msgspec.ValidationError, TypeError, ValueError, AttributeError, KeyError):
         return None

@@ -178,7 +178,7 @@ RULES: Final = (
     Rule(
         "capacity",
         "A bolt's executors were busy for 90 % of the time or more.",
-        "Give the bolt more executors, or make `execute` faster.",
+        "Give the bolt more executors, or make its execute method faster.",
         _capacity,
     ),
     Rule(

@@ -57,6 +57,7 @@ def logs(question: Question) -> dict[str, Any]:
         "root": root,
         "files": files,
         "wanted": wanted,
+        "title": next((file.title for file in files if file.id == wanted), wanted),
         "text": text,
         "hits": found,
         "missed": missed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -54,13 +55,14 @@ def topology_graph(shape: Shape, pace: Pace, links: Mapping[str, str]) -> Markup
     edges = [Edge(link.source, link.target, link.grouping) for link in shape.links]
     layout = arrange(nodes, edges)
     most = max(pace.components.values(), default=0.0)
+    sources = Counter(target for _, target in {(link.source, link.target) for link in shape.links})
     drawn = []
     for arrow in layout.arrows:
-        rate = pace.components.get(arrow.source, 0.0)
+        # What arrives is what a bolt with one input executes; of several inputs, what is emitted is known apart.
+        counted = arrow.target if sources[arrow.target] == 1 else arrow.source
+        rate = pace.components.get(counted, 0.0)
         width = _width(rate, most)
-        text = (
-            f"{arrow.source} to {arrow.target}: {arrow.label}; {rate_text(rate)} tuples a second leave {arrow.source}"
-        )
+        text = f"{arrow.source} to {arrow.target}: {arrow.label}; {rate_text(rate)} tuples a second"
         drawn.append(
             Markup('<g class="arrow"><title>{}</title><path d="{}" stroke-width="{:.1f}"{}/>{}</g>').format(
                 one_line(text),

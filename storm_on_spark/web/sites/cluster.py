@@ -306,7 +306,9 @@ class ClusterSite:
                     # That host doesn't answer; the others' logs can be read.
                     continue
                 where = quote(supervisor.supervisor_id, safe="")
-                found += [LogFile(f"{where}/{log.file}", supervisor.host, log.size, log.modified) for log in kept]
+                found += [
+                    LogFile(f"{where}/{log.file}", supervisor.host, log.size, log.modified, log.file) for log in kept
+                ]
         return found
 
 
