@@ -40,7 +40,7 @@ def show(screen: Console, page: dict[str, Any]) -> None:
     say(f"driver: {_driver(page)}")
     say(f"code: on {page['replicationCount']} Nimbuses")
     spouts, latency = page["spoutStats"], page["completeLatencyMs"]
-    everyone = next(line for line in page["topologyStats"] if line["window"] == page["window"])
+    everyone = next(line for line in page["topologyStats"] if line.get("window") == page.get("window"))
     shown = "n/a" if not latency else ", ".join(f"{key} {value:,.0f} ms" for key, value in latency.items())
     say(
         f"spouts: {spouts['emitted']:,} emitted, {spouts['transferred']:,} transferred, {spouts['acked']:,} acked, "

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.info import ALL_TIME, TopologyInfo
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.metrics.prometheus import Samples
 
 log = logging.getLogger(__name__)
@@ -31,9 +32,7 @@ def serve_metrics(port: int, name: str, info: Callable[[], TopologyInfo]) -> Exi
         from prometheus_client import start_http_server
         from prometheus_client.registry import CollectorRegistry
     except ImportError:
-        raise SetupError(
-            "topology.metrics.port needs prometheus_client: pip install 'storm-on-spark[cluster]'"
-        ) from None
+        raise SetupError(needs_extra("topology.metrics.port", "cluster", "prometheus_client")) from None
 
     class Collected:
         def collect(self):  # type: ignore[no-untyped-def] # its client says nothing of types here

@@ -22,7 +22,14 @@ def test_all_is_sorted_and_complete() -> None:
 
 
 def test_the_package_has_the_names_of_the_api_and_those_that_need_spark() -> None:
-    assert set(storm_on_spark.__all__) == {*api.__all__, "LocalCluster", "__version__", "compile_topology"}
+    # Of windows and joins it has what Storm's programs name.
+    others = {
+        *("LocalCluster", "compile_topology", "__version__", "JoinBolt", "IntervalJoinBolt", "Count", "Duration"),
+        *("BaseWindowedBolt", "BaseStatefulWindowedBolt", "IWindowedBolt", "IStatefulWindowedBolt", "TupleWindow"),
+    }
+    assert set(storm_on_spark.__all__) == others | set(api.__all__)
+    for name in others:
+        assert hasattr(storm_on_spark, name)
     for name in api.__all__:
         assert getattr(storm_on_spark, name) is getattr(api, name)
     assert {"LocalCluster", "compile_topology", "Fields"} <= set(dir(storm_on_spark))
