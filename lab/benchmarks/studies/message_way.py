@@ -33,7 +33,7 @@ from storm_on_spark.runtime.live.messages import Adopt
 from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.run.spec import make_spec
-from storm_on_spark.runtime.spouts.messages import Settle, Written
+from storm_on_spark.runtime.spouts.messages import Acked, Settle, Written
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 
 PARTS = (
@@ -98,6 +98,8 @@ class Way:
         for each in heard:
             if isinstance(each, Settle):
                 spout.settle(each.batch, each.ended.roots(), each.ended.each_code())
+            elif isinstance(each, Acked):
+                spout.acked(each.roots)
         yield time.perf_counter() - began
         if spout.pending_count():
             raise RuntimeError("a message was not acked")

@@ -100,7 +100,7 @@ class _Good:
 
     index: int
     snapshot: bytes | None
-    output: OutputMark
+    output: OutputMark | None
     ledger: tuple[int, ...]
     journal: int
     metrics: Any
@@ -160,6 +160,7 @@ class BoltTask:
             raise self._wrap("prepare", error) from error
         self._collector.hooks = context.hooks  # with those that `prepare` added
         self._collector.loops = self.loops()
+        self._sink = instance if isinstance(instance, SinkBolt) else None
         self._metrics = context.metrics
         self._metrics.prepared = True
         settings = wiring.settings(BoltSettings, self.component)
@@ -257,16 +258,19 @@ class BoltTask:
         lineage = taken_in(inputs, ledger)
         self._output.begin(batch)
         self._timing.begin()
-        result = Execution(executed=sum(part.size for part in inputs))
+        result = Execution(executed=lineage.size)
         poisoned = self._execute_all(inputs, result, kept, saves=saves)
         if self.kind is ComponentKind.BOLT:
-            with self.guarded("finish_micro_batch"):
+            try:  # not `guarded`, which takes longer than what most bolts do here
                 self.instance.finish_micro_batch()
-                result.written = self.instance.take_written() if isinstance(self.instance, SinkBolt) else b""
+                result.written = b"" if self._sink is None else self._sink.take_written()
+            except USER_ERRORS as error:
+                raise self._wrap("finish_micro_batch", error) from error
         if self.state is not None and saves:
             self._announce(batch)
         # A row of a batch may have been failed more than once.
-        ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
+        if ledger.failed or poisoned:
+            ledger.failed = list(dict.fromkeys([*ledger.failed, *poisoned]))
         for text, trace, given in ledger.errors:
             result.errors.append(ComponentError(self.component, self.task, "report_error", text, "", trace))
             result.errors[-1].input = given
@@ -336,7 +340,7 @@ class BoltTask:
 
     def _execute_all(self, inputs: Sequence[Input], result: Execution, kept: Kept | None, *, saves: bool) -> list[int]:
         """Executes all tuples but the poison ones; returns the positions of these."""
-        good = self._good(0, self.snapshot)
+        good = self._good(0, self.snapshot, None)
         poisoned: list[int] = []
         reports = PoisonReports(self.component, self.task)
         #: Poison that lies ahead, first position and number of tuples; the nearest is the last. There is more than
@@ -367,13 +371,14 @@ class BoltTask:
                 return poisoned
             _, count = ahead.pop()
             again = stop > good.index and self.snapshots is not None
-            good = self._good(stop + count, self.take() if again else good.snapshot)
+            snapshot = self.take() if again else good.snapshot
+            good = self._good(stop + count, snapshot, self._output.mark())
 
-    def _good(self, index: int, snapshot: bytes | None) -> _Good:
+    def _good(self, index: int, snapshot: bytes | None, output: OutputMark | None) -> _Good:
         journal = 0 if self.state is None else self.state.mark()
         metrics = self._metrics.saved() if self._metrics else None
         mark = self._collector.ledger.mark()
-        return _Good(index, snapshot, self._output.mark(), mark, journal, metrics, self._timing.mark())
+        return _Good(index, snapshot, output, mark, journal, metrics, self._timing.mark())
 
     def _back_to(self, good: _Good) -> None:
         if good.snapshot is not None:

@@ -136,43 +136,13 @@ class _StageRun:
             chunks.sort(key=lambda item: (item[0].source, item[0].sequence))
             for header, body in chunks:
                 if isinstance(body, Sealed):
-                    self.inputs.setdefault(task, []).append(self._local(header.source, body))
+                    self.inputs.setdefault(task, []).append(handed(self.wiring, header.source, body))
                 elif header.kind != Kind.CLOCK:
-                    self.inputs.setdefault(task, []).append(self._decode(header, bytes_of(body)))
+                    found, receipt = decoded(self.wiring, header, bytes_of(body))
+                    self.receipts ^= receipt
+                    self.inputs.setdefault(task, []).append(found)
                 else:
                     self.due[task], self.clocks[task] = header.size, header.sequence
-
-    def _decode(self, header: Header, body: bytes) -> Input:
-        stream = self.wiring.streams[header.stream]
-        lineage, payload, receipt = chunk.read_lineage(header, body)
-        self.receipts ^= receipt
-        delivery = Delivery(stream.component, stream.stream, header.source, stream.fields, lineage)
-        component = self.wiring.component(header.target)
-        columnar = component.kind is ComponentKind.BATCH_BOLT
-        values: object
-        if header.kind == Kind.ARROW:
-            batch = chunk.read_batch(payload)
-            values = batch if columnar or component.sink else to_rows(batch)
-        elif columnar:
-            with self._fitting(header.target, stream):
-                values = chunk.read_rows_as_batch(header, payload, stream.fields)
-        else:
-            values = chunk.read_rows(header, payload)
-        return Input(delivery, values, header.size)
-
-    @contextlib.contextmanager
-    def _fitting(self, task: int, stream: StreamInfo) -> Iterator[None]:
-        """Names the task and the stream of tuples that can't be put into a record batch."""
-        try:
-            yield
-        except pa.ArrowException as error:
-            raise ComponentError(
-                self.wiring.component(task).id,
-                task,
-                "execute",
-                f'the tuples of stream "{stream.stream}" from "{stream.component}" don\'t fit in Arrow '
-                f"columns, which a BatchBolt needs: {error}",
-            ) from error
 
     def execute(self) -> Iterator[Passed]:
         """Executes the components in order; yields what leaves the stage."""
@@ -183,37 +153,23 @@ class _StageRun:
             for task in component.tasks:
                 inputs = self.inputs.pop(task, [])
                 due = self.due.get(task, 0)
-                if due & chunk.TICK:
-                    inputs.append(self._tick(component_id))
-                if due >= chunk.TIMER:
-                    inputs[:0] = self._timers(component, due // chunk.TIMER, self.clocks[task])
+                add_due(self.wiring, component, inputs, due, self.clocks.get(task))
                 if inputs or due & chunk.TURN:
                     yield from self._execute_task(task, inputs)
         yield from self._folded()
         if self.reports:
             yield self.report(self.reports)
 
-    def _tick(self, component: str) -> Input:
-        rate = self.wiring.settings(BoltSettings, component).tick_secs
-        return _of_system(self.wiring.plan.components[component], TICK_STREAM, _TICK_FIELDS, (rate,))
-
-    def _timers(self, component: PlannedComponent, due: int, now: int) -> list[Input]:
-        return [
-            _of_system(component, TIMER_STREAM, _TIMER_FIELDS, (name, now))
-            for place, (name, _) in enumerate(component.timers)
-            if due >> place & 1
-        ]
-
     def _execute_task(self, task: int, inputs: list[Input]) -> Iterator[Passed]:
         component = self.wiring.component(task)
         ids = EdgeIds(self.worker.spec.storm_id, self.info.batch, self.place, task)
-        execute = self._execute_stateless if component.stateless else self._execute_stateful
-        with speaking(component.id, task):
-            execution = execute(task, inputs, ids)
+        execution = execute_task(
+            self.worker, component, task, inputs, ids, self.info, self.state, self.clocks.get(task)
+        )
         for sealed in execution.sealed:
             box = sealed.box
             if box.kind is EdgeKind.LOCAL:
-                self.inputs.setdefault(box.target, []).append(self._local(task, sealed))
+                self.inputs.setdefault(box.target, []).append(handed(self.wiring, task, sealed))
             elif self.info.together and sealed.plain and box.kind is not EdgeKind.CARRIED:
                 size = len(sealed.values)
                 yield chunk.header_of(Kind.TUPLES, box.target, task, next(self.sequence), size), sealed
@@ -222,68 +178,12 @@ class _StageRun:
                 self.receipts ^= receipt
                 yield sent
         if execution.written:
-            handed = chunk.encode_written(execution.written, source=task, sequence=next(self.sequence))
-            yield chunk.with_header(handed)
+            written = chunk.encode_written(execution.written, source=task, sequence=next(self.sequence))
+            yield chunk.with_header(written)
         self.folds += execution.folds
-        self.reports.append(_metrics(component.id, task, execution))
+        self.reports.append(metrics_of(component.id, task, execution))
         if execution.errors:
-            self.reports += self._failures(component.id, task, execution.errors)
-
-    def _failures(self, component: str, task: int, errors: list[ComponentError]) -> list[Failure]:
-        groups = Groups(_MOST_ERRORS)
-        for error in errors:
-            groups.add(Failure.of(error, fatal=False))
-        found = [group.failure for group in groups]
-        if groups.left_out:
-            text = f'"{component}" (task {task}) had {groups.left_out} more errors in this micro-batch'
-            found.append(Failure(component, task, text, "", False))
-        return found
-
-    def _local(self, task: int, sealed: Sealed) -> Input:
-        stream, target, values = sealed.box.stream, sealed.box.target, sealed.values
-        delivery = Delivery(stream.component, stream.stream, task, stream.fields, sealed.lineage())
-        component = self.wiring.component(target)
-        if component.kind is not ComponentKind.BATCH_BOLT:
-            whole = component.sink or not isinstance(values, pa.RecordBatch)
-            rows = values if whole else to_rows(values)
-            return Input(delivery, rows, len(rows))
-        if not isinstance(values, pa.RecordBatch):
-            with self._fitting(target, stream):
-                values = to_batch(list(stream.fields), values)
-        return Input(delivery, values, values.num_rows)
-
-    # An instance is out of the cache while it executes: after an exception it is of no version, and its output is
-    # half done.
-
-    def _execute_stateless(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
-        cached = self.worker.tasks.pop(task, None) or CachedTask(self.worker.prepare(task), None)
-        execution = cached.bolt.execute(inputs, ids, self.info.batch, clock_ms=self.clocks.get(task))
-        self.worker.tasks[task] = cached
-        return execution
-
-    def _execute_stateful(self, task: int, inputs: list[Input], ids: EdgeIds) -> Execution:
-        assert self.state is not None
-        saved = SavedTask(self.worker, task, self.state)
-        cached = saved.taken_out()
-        bolt = cached.bolt
-        if bolt.state is not None:
-            bolt.state.attach(self.state)
-        try:
-            kept = None if bolt.state is None else saved.kept
-            clock, saves = self.clocks.get(task), self.info.saves
-            execution = bolt.execute(inputs, ids, self.info.batch, kept, saves=saves, clock_ms=clock)
-        except UnsavedError:
-            cached.version, cached.unsaved = None, False  # it is set back when it is needed next
-            self.worker.tasks[task] = cached
-            raise
-        if self.info.saves:
-            saved.save(cached)
-        else:
-            cached.unsaved = True
-        if bolt.state is not None:
-            bolt.state.attach(None)
-        self.worker.tasks[task] = cached
-        return execution
+            self.reports += failures_of(component.id, task, execution.errors)
 
     def _folded(self) -> Iterator[Passed]:
         if not self.folds and not self.receipts:
@@ -320,7 +220,156 @@ def _of_system(component: PlannedComponent, stream: str, fields: Fields, values:
     return Input(Delivery(SYSTEM_COMPONENT, stream, SYSTEM_TASK, fields), rows, 1)
 
 
-def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
+def decoded(wiring: Wiring, header: Header, body: bytes) -> tuple[Input, int]:
+    """Returns what a chunk has for a task, and the chunk's receipt.
+
+    Raises:
+        StormError: the tuples don't fit the task, or the chunk is damaged.
+    """
+    stream = wiring.streams[header.stream]
+    lineage, payload, receipt = chunk.read_lineage(header, body)
+    delivery = Delivery(stream.component, stream.stream, header.source, stream.fields, lineage)
+    component = wiring.component(header.target)
+    columnar = component.kind is ComponentKind.BATCH_BOLT
+    values: object
+    if header.kind == Kind.ARROW:
+        batch = chunk.read_batch(payload)
+        values = batch if columnar or component.sink else to_rows(batch)
+    elif columnar:
+        with _fitting(wiring, header.target, stream):
+            values = chunk.read_rows_as_batch(header, payload, stream.fields)
+    else:
+        values = chunk.read_rows(header, payload)
+    return Input(delivery, values, header.size), receipt
+
+
+def handed(wiring: Wiring, task: int, sealed: Sealed) -> Input:
+    """Returns what a task has emitted, for a task in this process.
+
+    Raises:
+        StormError: the tuples don't fit that task.
+    """
+    stream, target, values = sealed.box.stream, sealed.box.target, sealed.values
+    delivery = Delivery(stream.component, stream.stream, task, stream.fields, sealed.lineage())
+    component = wiring.component(target)
+    if component.kind is not ComponentKind.BATCH_BOLT:
+        whole = component.sink or not isinstance(values, pa.RecordBatch)
+        rows = values if whole else to_rows(values)
+        return Input(delivery, rows, len(rows))
+    if not isinstance(values, pa.RecordBatch):
+        with _fitting(wiring, target, stream):
+            values = to_batch(list(stream.fields), values)
+    return Input(delivery, values, values.num_rows)
+
+
+@contextlib.contextmanager
+def _fitting(wiring: Wiring, task: int, stream: StreamInfo) -> Iterator[None]:
+    """Names the task and the stream of tuples that can't be put into a record batch."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ComponentError(
+            wiring.component(task).id,
+            task,
+            "execute",
+            f'the tuples of stream "{stream.stream}" from "{stream.component}" don\'t fit in Arrow '
+            f"columns, which a BatchBolt needs: {error}",
+        ) from error
+
+
+def add_due(wiring: Wiring, component: PlannedComponent, inputs: list[Input], due: int, now: int | None) -> None:
+    """Adds to the tuples of a task what is due in it, of `chunk.TICK` and `chunk.TIMER`: timers first, a tick last."""
+    if due & chunk.TICK:
+        rate = wiring.settings(BoltSettings, component.id).tick_secs
+        inputs.append(_of_system(component, TICK_STREAM, _TICK_FIELDS, (rate,)))
+    if due >= chunk.TIMER:
+        inputs[:0] = [
+            _of_system(component, TIMER_STREAM, _TIMER_FIELDS, (name, now))
+            for place, (name, _) in enumerate(component.timers)
+            if (due // chunk.TIMER) >> place & 1
+        ]
+
+
+def execute_task(
+    worker: Worker,
+    component: PlannedComponent,
+    task: int,
+    inputs: list[Input],
+    ids: EdgeIds,
+    info: BatchInfo,
+    state: StateAccess | None,
+    clock_ms: int | None,
+) -> Execution:
+    """Executes one task of a bolt.
+
+    An instance is out of the cache while it executes: after an exception it is of no version, and its output is half
+    done.
+
+    Args:
+        worker: this process's instances.
+        component: whose task it is.
+        task: its number.
+        inputs: the tuples, in order.
+        ids: of the edges.
+        info: which execution this is.
+        state: the task's, if it has any.
+        clock_ms: the topology's time, for a bolt with timers.
+    """
+    with speaking(component.id, task):
+        if not component.stateless:
+            assert state is not None
+            return _execute_stateful(worker, task, inputs, ids, info, state, clock_ms)
+        cached = worker.tasks.pop(task, None) or CachedTask(worker.prepare(task), None)
+        execution = cached.bolt.execute(inputs, ids, info.batch, clock_ms=clock_ms)
+        worker.tasks[task] = cached
+        return execution
+
+
+def _execute_stateful(
+    worker: Worker,
+    task: int,
+    inputs: list[Input],
+    ids: EdgeIds,
+    info: BatchInfo,
+    state: StateAccess,
+    clock_ms: int | None,
+) -> Execution:
+    saved = SavedTask(worker, task, state)
+    cached = saved.taken_out()
+    bolt = cached.bolt
+    if bolt.state is not None:
+        bolt.state.attach(state)
+    try:
+        kept = None if bolt.state is None else saved.kept
+        execution = bolt.execute(inputs, ids, info.batch, kept, saves=info.saves, clock_ms=clock_ms)
+    except UnsavedError:
+        cached.version, cached.unsaved = None, False  # it is set back when it is needed next
+        worker.tasks[task] = cached
+        raise
+    if info.saves:
+        saved.save(cached)
+    else:
+        cached.unsaved = True
+    if bolt.state is not None:
+        bolt.state.attach(None)
+    worker.tasks[task] = cached
+    return execution
+
+
+def failures_of(component: str, task: int, errors: list[ComponentError]) -> list[Failure]:
+    """Returns the errors of one execution of a task as records, equal ones as one."""
+    groups = Groups(_MOST_ERRORS)
+    for error in errors:
+        groups.add(Failure.of(error, fatal=False))
+    found = [group.failure for group in groups]
+    if groups.left_out:
+        text = f'"{component}" (task {task}) had {groups.left_out} more errors in this micro-batch'
+        found.append(Failure(component, task, text, "", False))
+    return found
+
+
+def metrics_of(component: str, task: int, execution: Execution) -> TaskMetrics:
+    """Returns the counters of one execution of a task."""
     amounts = execution.amounts
     amounts.update(sent_amounts(execution.sent))
     amounts[names.BUSY_NS, "", ""] = round(execution.seconds * 1e9)
@@ -330,15 +379,15 @@ def _metrics(component: str, task: int, execution: Execution) -> TaskMetrics:
         execution.executed,
         execution.acked,
         execution.failed,
-        sum(sent.emitted for sent in execution.sent.values()),
-        sum(sent.transferred for sent in execution.sent.values()),
+        sum([sent.emitted for sent in execution.sent.values()]),
+        sum([sent.transferred for sent in execution.sent.values()]),
         execution.seconds,
         execution.registered,
         amounts,
     )
 
 
-def _acker_metrics(task: int, executed: int, ended: int, seconds: float) -> TaskMetrics:
+def acker_metrics(task: int, executed: int, ended: int, seconds: float) -> TaskMetrics:
     """Returns the counters of an acker task: it executes news of roots, and tells of those that have ended."""
     spent = round(seconds * 1e9)
     amounts: dict[names.Name, int] = {
@@ -403,7 +452,7 @@ def execute_acker(
         yield chunk.with_header(chunk.encode_outcome(outcome.roots, outcome.codes, source=task))
     executed = sum(len(part.roots) for part in parts)
     if executed or len(outcome.roots):
-        yield _report([_acker_metrics(task, executed, len(outcome.roots), time.perf_counter() - started)], task, info)
+        yield _report([acker_metrics(task, executed, len(outcome.roots), time.perf_counter() - started)], task, info)
 
 
 def _left(rows: list[tuple[U64Array, memoryview]], acked: U64Array) -> Iterator[Chunk]:

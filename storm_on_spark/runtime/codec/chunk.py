@@ -44,9 +44,20 @@ from numpy.typing import NDArray
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.runtime.codec.arrow_texts import number_texts, spell_texts
-from storm_on_spark.runtime.codec.packing import pack_ids, pack_marks, pack_runs, unpack_ids, unpack_marks, unpack_runs
+from storm_on_spark.runtime.codec.packing import (
+    STEADY_BYTES,
+    equal_marks,
+    pack_ids,
+    pack_marks,
+    pack_runs,
+    pack_steady,
+    unpack_ids,
+    unpack_marks,
+    unpack_runs,
+    unpack_steady,
+)
 from storm_on_spark.runtime.tracking.ids import EdgeRange, U64Array
-from storm_on_spark.runtime.tracking.lineage import PackedLineage, Roots
+from storm_on_spark.runtime.tracking.lineage import FEW, PackedLineage, Roots
 from storm_on_spark.runtime.tracking.runs import Runs
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import FrozenColumn, FrozenRows, pack_frozen, unpack_frozen
@@ -211,11 +222,13 @@ def _join(
     anchors, extra = b"", 0
     if roots is not None and edges is not None:
         flags |= ANCHORED
-        if isinstance(roots, list):
+        if not isinstance(roots, list):
+            anchors = pack_ids(roots)
+        elif (packed := pack_steady(roots)) is not None:
+            anchors = packed
+        else:
             flags |= RAGGED
             anchors = pickling.dumps(roots)
-        else:
-            anchors = pack_ids(roots)
         extra = len(anchors)
         if isinstance(edges, EdgeRange):
             flags |= DRAWN
@@ -257,6 +270,8 @@ def read_lineage(header: Header, body: bytes | memoryview) -> tuple[PackedLineag
         if header.flags & RAGGED:
             listed: list[Any] = pickling.loads(packed)
             return listed
+        if header.size <= FEW and (few := unpack_steady(packed, header.size)) is not None:
+            return few
         return unpack_ids(packed, header.size)[0]
 
     def edges() -> U64Array:
@@ -332,6 +347,24 @@ def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Ar
     marks, rest = unpack_marks(view[width:], count)
     _check_end(header, rest)
     return roots, xors, marks, receipts
+
+
+def read_few_acks(header: Header, body: bytes | memoryview, mark: int) -> tuple[list[int], int] | None:
+    """Returns (roots, receipts) of an ACKS chunk of a few steady roots, all with this mark and no XOR; None of others.
+
+    Raises:
+        CheckpointError: the chunk is cut short.
+    """
+    count, view = header.size, memoryview(body)
+    if not count:
+        return [], _U64.unpack_from(view, HEADER_BYTES)[0]
+    if count > FEW or not header.flags & CLEAR:
+        return None
+    roots = unpack_steady(view[HEADER_BYTES:], count)
+    if roots is None:
+        return None
+    (receipts,) = _U64.unpack_from(view, HEADER_BYTES + STEADY_BYTES)
+    return (roots, receipts) if body[HEADER_BYTES + STEADY_BYTES + _U64.size :] == equal_marks(mark) else None
 
 
 def _check_end(header: Header, rest: memoryview) -> None:

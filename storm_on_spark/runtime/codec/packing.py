@@ -8,6 +8,9 @@ integers that hold them all, or a single difference.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,9 @@ _HEAD = struct.Struct("<BQ")
 _STEP = struct.Struct("<Q")
 _WIDTHS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _EQUAL, _EACH = 0, 1
+_MOST = (1 << 64) - 1
+STEADY_BYTES = _HEAD.size + _STEP.size
+"""What ids take that have all the same difference."""
 
 
 def pack_ids(ids: U64Array) -> bytes:
@@ -43,6 +49,41 @@ def pack_ids(ids: U64Array) -> bytes:
     most = int(steps.max())
     width = next(width for width in _WIDTHS if most < 1 << 8 * width)
     return _HEAD.pack(width, first) + steps.astype(_WIDTHS[width]).tobytes()
+
+
+def pack_steady(ids: Sequence[Any]) -> bytes | None:
+    """Returns a few ids as `pack_ids` packs them if all have the same difference; None otherwise, or for tuples of ids.
+
+    Example:
+        >>> pack_steady([7, 8, 9]) == pack_ids(np.array([7, 8, 9], np.uint64)), pack_steady([7, 8, 8])
+        (True, None)
+    """
+    first = ids[0]
+    if len(ids) == 1:
+        return _HEAD.pack(0, first) + _STEP.pack(0) if first.__class__ is int else None
+    try:
+        step = ids[1] - first
+        for one, other in pairwise(ids):
+            if other - one != step:
+                return None
+    except TypeError:
+        return None
+    return _HEAD.pack(0, first) + _STEP.pack(step & _MOST)
+
+
+def unpack_steady(view: memoryview, count: int) -> list[int] | None:
+    """Returns ids that `pack_ids` packed as a list, if all have the same difference, or else None.
+
+    Raises:
+        CheckpointError: the bytes are cut short.
+    """
+    width, first = _HEAD.unpack_from(_at_least(view, _HEAD.size))
+    if width:
+        return None
+    if count == 1:
+        return [first]
+    (step,) = _STEP.unpack_from(_at_least(view, _HEAD.size + _STEP.size), _HEAD.size)
+    return [(first + place * step) & _MOST for place in range(count)]
 
 
 def unpack_ids(view: memoryview, count: int) -> tuple[U64Array, memoryview]:
@@ -77,8 +118,13 @@ def pack_marks(marks: U8Array) -> bytes:
     if len(marks) == 0:
         return b""
     if (marks == marks[0]).all():
-        return bytes((_EQUAL, int(marks[0])))
+        return equal_marks(int(marks[0]))
     return bytes((_EACH,)) + marks.tobytes()
+
+
+def equal_marks(mark: int) -> bytes:
+    """Returns marks as `pack_marks` packs them if all are this one."""
+    return bytes((_EQUAL, mark))
 
 
 def unpack_marks(view: memoryview, count: int) -> tuple[U8Array, memoryview]:

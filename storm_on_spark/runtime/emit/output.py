@@ -262,12 +262,13 @@ class TaskOutput:
             out.counted_by_emit for out in outs
         ]
 
-    def truncate(self, mark: OutputMark) -> None:
-        """Removes what was emitted since `mark`."""
-        boxes = (box for out in self._streams.values() for box in out.boxes)
-        for box, (tuples, batches) in zip(boxes, mark[0], strict=True):
+    def truncate(self, mark: OutputMark | None) -> None:
+        """Removes what was emitted since `mark`; all of this execution for None."""
+        boxes = [box for out in self._streams.values() for box in out.boxes]
+        sizes, counted = mark or ([(0, 0)] * len(boxes), [0] * len(self._streams))
+        for box, (tuples, batches) in zip(boxes, sizes, strict=True):
             box.truncate(tuples, batches)
-        for out, counted_by_emit in zip(self._streams.values(), mark[1], strict=True):
+        for out, counted_by_emit in zip(self._streams.values(), counted, strict=True):
             out.counted_by_emit = counted_by_emit
         for reset in self._resets:
             reset(self._seed)
@@ -285,21 +286,20 @@ class TaskOutput:
                 last.
             ids: where the edge ids come from.
         """
-        plain = True
-
-        def sealed(box: Outbox, values: Any, size: int, anchors: Sequence[Anchor] | NDArray[np.int64]) -> Sealed:
-            roots = resolve(anchors, input_roots())
-            return Sealed(box, values, roots, None if roots is None else ids.take(size), plain)
-
         for out in self._streams.values():
             frozen, plain, out.counted_by_emit, out.frozen, out.mixed = out.frozen, not out.mixed, 0, False, False
             for box in out.boxes:
                 if box.anchors:
                     values, anchors = box.take()
-                    yield sealed(box, FrozenRows(values) if frozen else values, len(anchors), anchors)
-                batches, box.batches = box.batches, []
-                for batch, positions in _concatenated(batches):
-                    yield sealed(box, batch, batch.num_rows, positions)
+                    roots = resolve(anchors, input_roots())
+                    edges = None if roots is None else ids.take(len(anchors))
+                    yield Sealed(box, FrozenRows(values) if frozen else values, roots, edges, plain)
+                if box.batches:
+                    batches, box.batches = box.batches, []
+                    for batch, positions in _concatenated(batches):
+                        roots = resolve(positions, input_roots())
+                        edges = None if roots is None else ids.take(batch.num_rows)
+                        yield Sealed(box, batch, roots, edges, plain)
 
 
 class _Emits(dict[str, "Emit"]):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from storm_on_spark.runtime.batches.outcomes import merged
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.reports.groups import Groups
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, both
-from storm_on_spark.runtime.tracking.acker import Outcome
+from storm_on_spark.runtime.tracking.acker import ACKED, Outcome
 
 _MOST_FAILURES = 200
 """Different errors between two barriers; a bolt may fail on every tuple."""
@@ -24,6 +26,8 @@ class Gathered:
     def __init__(self, carried: Sequence[bytes] = ()) -> None:
         self.at_barrier = tuple(carried)
         self._outcomes: list[Outcome] = []
+        #: Roots that were acked in small rounds.
+        self._acked: list[int] = []
         self._failures = Groups(_MOST_FAILURES)
         self._metrics: dict[int, TaskMetrics] = {}
         #: Chunks of back edges that wait for the next round.
@@ -32,6 +36,10 @@ class Gathered:
     def add_outcome(self, outcome: Outcome) -> None:
         """Adds roots that have ended."""
         self._outcomes.append(outcome)
+
+    def add_acked(self, roots: Iterable[int]) -> None:
+        """Adds roots that were acked."""
+        self._acked += roots
 
     def add_reports(self, reports: Iterable[TaskMetrics | Failure]) -> None:
         """Adds counters and errors, which are not fatal."""
@@ -45,6 +53,7 @@ class Gathered:
     def add(self, later: Gathered) -> None:
         """Adds what came later."""
         self._outcomes += later._outcomes
+        self._acked += later._acked
         self.add_reports([*later._failed(), *later._metrics.values()])
         self._failures.left_out += later._failures.left_out
         self.carried = later.carried
@@ -55,8 +64,9 @@ class Gathered:
     def rows(self) -> tuple[bytes, ...]:
         """Returns it as chunks for the sink."""
         found: list[bytes] = []
-        if self._outcomes:
-            found.append(chunk.encode_outcome(*merged(self._outcomes), source=-1))
+        if self._outcomes or self._acked:
+            acked = Outcome(np.array(self._acked, np.uint64), np.full(len(self._acked), ACKED, np.uint8))
+            found.append(chunk.encode_outcome(*merged([*self._outcomes, acked]), source=-1))
         reports: list[TaskMetrics | Failure] = [*self._metrics.values(), *self._failed()]
         if more := self._failures.left_out:
             reports.append(Failure("", None, f"tasks had {more} more errors since the last ones", "", False))

@@ -22,6 +22,7 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live import copied, messages
 from storm_on_spark.runtime.live.local_tasks import LocalTasks
+from storm_on_spark.runtime.live.small_round import SmallRounds
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
 
@@ -86,6 +87,11 @@ class LiveProcesses:
         self._late: dict[messages.Key, bytes | None] = {}
         self._owing: list[Member] = []
         self._answers(self._members)
+
+    @property
+    def small(self) -> SmallRounds:
+        """Executes small rounds of all tasks, where they are in one process."""
+        return self._own.small
 
     def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo, processes: int) -> Iterator[Iterable[Passed]]:
         """Yields what the executions of a stage emit.

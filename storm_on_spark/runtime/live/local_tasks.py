@@ -14,6 +14,7 @@ from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
 from storm_on_spark.runtime.live import copied
 from storm_on_spark.runtime.live.copied import Copy
 from storm_on_spark.runtime.live.messages import Key
+from storm_on_spark.runtime.live.small_round import SmallRounds
 from storm_on_spark.runtime.live.state import LateChanges, LiveState
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
@@ -32,6 +33,7 @@ class LocalTasks:
         self.worker = worker
         #: Of these tasks.
         self.state = LiveState(values)
+        self.small = SmallRounds(worker, worker.spec.plan.operators[0], self.state.of)
         #: What takes snapshots of the last barrier, and the tasks of these.
         self._copy: Copy | None = None
         self._copied: list[tuple[int, CachedTask]] = []

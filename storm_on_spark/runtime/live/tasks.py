@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
+from itertools import count, groupby
 from typing import TypeVar
 
 from storm_on_spark.api.errors import StormError
@@ -32,12 +32,14 @@ from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.live.live_processes import GivenUpError, LiveProcesses, Member
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.rounds import Round
+from storm_on_spark.runtime.live.small_round import Done
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
-from storm_on_spark.runtime.spouts.messages import Executed, Settle, Written
+from storm_on_spark.runtime.spouts.messages import Acked, Executed, Settle, Told, Written
 from storm_on_spark.runtime.storage import inside
 from storm_on_spark.runtime.tracking.acker import Outcome
+from storm_on_spark.runtime.tracking.ids import spout_task_of_root
 from storm_on_spark.runtime.tracking.runs import Runs
 
 log = logging.getLogger(__name__)
@@ -167,7 +169,7 @@ class LiveTasks:
         due = min(((last // period + 1) * period for period in self._periods), default=None)
         return None if due is None else max(0, due - clock_ms)
 
-    def execute(self, clock_ms: int) -> list[Settle | Executed]:
+    def execute(self, clock_ms: int) -> Told:
         """Executes a round; returns what spouts are to hear.
 
         Args:
@@ -216,9 +218,9 @@ class LiveTasks:
         """The chunks of back edges that wait to be executed."""
         return tuple(self._gathered.carried)
 
-    def _again(self, rounds: Sequence[Round]) -> list[Settle | Executed]:
+    def _again(self, rounds: Sequence[Round]) -> Told:
         """Executes rounds as they were executed before; returns what spouts hear of the last."""
-        told: list[Settle | Executed] = []
+        told: Told = []
         try:
             for done in rounds:
                 self.take_up_to({task: done.end.mark(task) for task in done.end.logs})
@@ -229,17 +231,21 @@ class LiveTasks:
             raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
         return told
 
-    def _round(self, done: Round) -> list[Settle | Executed]:
+    def _round(self, done: Round) -> Told:
         wiring, before, now = self.worker.wiring, self._offset, done.end.clock
         chunks = [*self._carried, *self._waiting, *map(chunk.with_header, due_clocks(wiring, before.clock, now, 0))]
         self._carried, self._waiting = [], []
         self._gathered.carried = []
-        told: list[Settle | Executed] = []
-        info = BatchInfo(done.number, 0, done.saved, together=done.processes == 1)
+        told: Told = []
+        small = self._processes.small
         try:
-            executions = partial(self._processes.executions, info=info, processes=done.processes)
-            for passed in through_stages(self.worker, self._operator, chunks, executions):
-                self._sort_out(*passed, told)
+            if done.processes == 1 and not done.saved and small.suits(chunks):
+                self._take_in(small.execute(chunks, done.number), told)
+            else:
+                info = BatchInfo(done.number, 0, done.saved, together=done.processes == 1)
+                executions = partial(self._processes.executions, info=info, processes=done.processes)
+                for passed in through_stages(self.worker, self._operator, chunks, executions):
+                    self._sort_out(*passed, told)
         except StormError as error:
             raise GivenUpError(str(error)) from error
         heard, self._heard = self._heard, {}
@@ -256,7 +262,16 @@ class LiveTasks:
         self._waiting, self._heard = [], {}
         self._gathered = Gathered(self._gathered.at_barrier)
 
-    def _sort_out(self, header: Header, body: bytes | Handed, told: list[Settle | Executed]) -> None:
+    def _take_in(self, done: Done, told: Told) -> None:
+        """Takes what came of a small round."""
+        for passed in done.passed:
+            self._sort_out(*passed, told)
+        self._gathered.add_reports(done.reports)
+        self._gathered.add_acked(done.acked)
+        for task, roots in groupby(done.acked, spout_task_of_root):
+            told.append(Acked(task, tuple(roots)))
+
+    def _sort_out(self, header: Header, body: bytes | Handed, told: Told) -> None:
         if header.kind == Kind.OUTCOME:
             outcome = body if isinstance(body, Outcome) else Outcome(*chunk.read_outcome(header, bytes_of(body)))
             self._gathered.add_outcome(outcome)

@@ -112,6 +112,10 @@ class BatchSpoutTask(SpoutTask):
         self._tell("ack_batch", acked)
         self._tell("fail_batch", failed)
 
+    def acked(self, roots: Sequence[int]) -> None:
+        """Calls `ack_batch` for a few messages; see `SpoutTask.acked`."""
+        self.settle(-1, np.array(roots, np.uint64), np.full(len(roots), acker.ACKED, np.uint8))
+
     def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
         if isinstance(ended.ids, pa.Array):
             self._ended.append((ended.ids, codes))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from storm_on_spark.runtime.processes.frames import Frames, framed
-from storm_on_spark.runtime.spouts.messages import Executed, Live, Settle, Told, Written
+from storm_on_spark.runtime.spouts.messages import Acked, Executed, Live, Settle, Told, Written
 
 
 class LiveLine:
@@ -60,7 +60,7 @@ class LiveLine:
             # It never waits for this thread, so this may wait for it.
             self._socket.sendall(framed(pickle.dumps(message, 5)))
 
-    def received(self) -> Iterator[Settle | Executed | LineChanged]:
+    def received(self) -> Iterator[Settle | Executed | Acked | LineChanged]:
         """Yields what the process has said since the last call, without waiting for more."""
         for data in self._frames.received():
             said: Live | Told = pickle.loads(data)

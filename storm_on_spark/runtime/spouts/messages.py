@@ -224,7 +224,19 @@ class Executed:
         return Executed, (self.task, self.position)
 
 
-Told = list[Settle | Executed]
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """From a live process: a few messages of a task are acked, before the micro-batch in which they are is."""
+
+    task: int
+    roots: tuple[int, ...]
+    """Ascending."""
+
+    def __reduce__(self) -> tuple[type[Acked], tuple[int, tuple[int, ...]]]:
+        return Acked, (self.task, self.roots)
+
+
+Told = list[Settle | Executed | Acked]
 """From a live process: what a round was for the tasks of a spout host."""
 
 
@@ -250,8 +262,12 @@ Message = (
     | GoLive
     | Written
     | Executed
+    | Acked
     | Live
 )
+
+ForOneTask = (Settle, Consumed, Executed, Acked)
+"""Messages that are for one task of a host."""
 
 
 def _of_one_run(task: int, batch: int, first: int, step: int, count: int, code: int, left: tuple[bytes, ...]) -> Settle:

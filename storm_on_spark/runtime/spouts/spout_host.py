@@ -93,11 +93,7 @@ class Executor(threading.Thread):
             rest, several = RestRules(), len(loops) > 1
             while not self._stopping:
                 for message in self._messages():
-                    for task in (
-                        [message.task]
-                        if isinstance(message, (messages.Settle, messages.Consumed, messages.Executed))
-                        else self.tasks
-                    ):
+                    for task in [message.task] if isinstance(message, messages.ForOneTask) else self.tasks:
                         if several:
                             prints.speaks(loops[task].task.component, task)
                         loops[task].handle(message)
@@ -219,7 +215,7 @@ class SpoutHost:
         release(self._run.spec.start_id)
 
     def _tell(self, message: messages.Message) -> None:
-        if isinstance(message, (messages.Settle, messages.Consumed, messages.Executed)):
+        if isinstance(message, messages.ForOneTask):
             self._by_task[message.task].tell(message)
         else:
             for executor in self._executors:

@@ -400,6 +400,22 @@ class SpoutTask:
             self._answer(ended, part, seconds)
             self.latencies.add(1e3 * seconds[part == acker.ACKED])
 
+    def acked(self, roots: Sequence[int]) -> None:
+        """Calls `ack` for a few messages, as `settle` does: for those that are pending.
+
+        Raises:
+            ComponentError: the spout raised.
+        """
+        self._settled_dirty = True
+        now = self._called = self.now()
+        base = root_base(self.task)
+        for root in roots:
+            ended = self.pending.end_one(root - base)
+            if ended is not None:
+                message_id, emitted_at = ended
+                self._ack(message_id, now - emitted_at)
+                self.latencies.add_one(1e3 * (now - emitted_at))
+
     def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
         """Tells the spout."""
         self._answering = iter(ended.ids)

@@ -126,6 +126,8 @@ class TaskLoop:
         """Deals with a message to the task."""
         if isinstance(message, messages.Settle):
             self.task.settle(message.batch, message.ended.roots(), message.ended.each_code(), message.left)
+        elif isinstance(message, messages.Acked):
+            self.task.acked(message.roots)
         elif isinstance(message, messages.Consumed):
             self._rules.step(pacing.Committed(message.position), self.task.now())
             self.task.trim(message.position)

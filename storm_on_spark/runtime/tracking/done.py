@@ -38,6 +38,16 @@ class DoneMessages:
         self._reach(int(indices[-1]) + 1)
         self._done[indices if indices[0] >= 0 else indices[indices >= 0]] = 1
 
+    def finish_one(self, number: int) -> None:
+        """Notes that one message is done, which is not before `low`."""
+        self._reach(number - self.low + 1)
+        self._done[number - self.low] = 1
+
+    def is_done(self, number: int) -> bool:
+        """Returns whether a message from `low` on is done."""
+        index = number - self.low
+        return index < len(self._done) and bool(self._done[index])
+
     def advance(self, end: int) -> int:
         """Moves `low` to the first message that is pending, or to `end`, and returns it.
 

@@ -78,6 +78,16 @@ def spout_task_of(roots: U64Array) -> U64Array:
     return tasks
 
 
+def spout_task_of_root(root: int) -> int:
+    """Returns the spout task that emitted a root which is no row of Spark's.
+
+    Example:
+        >>> spout_task_of_root(root_base(6) + 1)
+        6
+    """
+    return root >> SEQUENCE_BITS
+
+
 class EdgeRange:
     """Consecutive edge ids of one generator, as their start. A chunk has the start in place of the ids.
 

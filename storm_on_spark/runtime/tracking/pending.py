@@ -72,6 +72,11 @@ class _Block:
             return [self.ids[index] for index in chosen], [self.times[index] for index in chosen]
         return self.ids.take(indices), np.asarray(self.times)[indices]
 
+    def one(self, number: int) -> tuple[Any, float]:
+        """Returns id and time of a message of this block."""
+        index = number - self.first if self._numbers is None else int(np.searchsorted(self._numbers, number))
+        return self.ids[index], float(self.times[index])
+
     def keep(self, numbers: Numbers) -> None:
         """Keeps only these messages."""
         self.ids, self.times = self.select(numbers)
@@ -196,6 +201,29 @@ class PendingMessages:
             self._take(block, stop - position)
             yield Ended(ids, times, where[position:stop])
             position = stop
+
+    def end_one(self, number: int) -> tuple[Any, float] | None:
+        """Ends one message, as `end` does many; returns its id and when it was emitted, or None if it isn't pending.
+
+        Example:
+            >>> pending = PendingMessages()
+            >>> pending.ids.append("a")
+            >>> pending.times.append(2.5)
+            >>> pending.end_one(1), pending.end_one(1), len(pending)
+            (('a', 2.5), None, 0)
+        """
+        if number < self._done.low:
+            return self._old.pop(number, None)
+        if number >= self.following or self._done.is_done(number):
+            return None
+        self._done.finish_one(number)
+        if number >= self.first:
+            self._ended += 1
+            return self.ids[number - self.first], self.times[number - self.first]
+        block = self._blocks[bisect_right(self._firsts, number) - 1]
+        ended = block.one(number)
+        self._take(block, 1)
+        return ended
 
     def _take(self, block: _Block, count: int) -> None:
         block.pending -= count

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from live_simulation import LiveSimulation
 from simulation import POINTS, seeds
 
+from storm_on_spark.runtime.live.small_round import SmallRounds
+
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-def test_without_faults_but_poison(tmp_path: Path, seed: int) -> None:
+def test_without_faults_but_poison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    sizes, suits, random = Counter[bool](), SmallRounds.suits, Random(seed)
+
+    def counted(rounds: SmallRounds, chunks: Any) -> bool:
+        small = suits(rounds, chunks) and random.random() < 0.7  # a large one may have a few tuples, too
+        sizes[small] += 1
+        return small
+
+    monkeypatch.setattr(SmallRounds, "suits", counted)
     simulation = LiveSimulation(tmp_path, seed, limit=30)
     simulation.run()
     simulation.check_end()
@@ -20,6 +33,8 @@ def test_without_faults_but_poison(tmp_path: Path, seed: int) -> None:
     assert live.cuts, "no micro-batch was taken from the live process"
     assert live.early, "no message ended before its micro-batch"
     assert live.given_up == [], "poison ends no live process"
+    assert sizes[True], "no round was small"
+    assert sizes[False], "no round was large"
 
 
 @pytest.mark.parametrize("seed", seeds(6))
