@@ -49,6 +49,7 @@ from storm_on_spark.runtime.codec.packing import (
     equal_marks,
     pack_ids,
     pack_marks,
+    pack_range,
     pack_runs,
     pack_steady,
     unpack_ids,
@@ -333,6 +334,12 @@ def encode_acks(
     clear = not np.count_nonzero(xors)
     header = _HEADER.pack(VERSION, Kind.ACKS, CLEAR if clear else 0, target, source, clock, len(roots), 0, 0)
     return b"".join((header, pack_ids(roots), _U64.pack(receipts), b"" if clear else xors.tobytes(), pack_marks(marks)))
+
+
+def encode_steady_acks(roots: range, mark: int, *, target: int, source: int, clock: int, receipts: int) -> bytes:
+    """Returns an ACKS chunk of roots that all have one mark and no XOR; see `encode_acks`."""
+    header = _HEADER.pack(VERSION, Kind.ACKS, CLEAR, target, source, clock, len(roots), 0, 0)
+    return b"".join((header, pack_range(roots), _U64.pack(receipts), equal_marks(mark) if roots else b""))
 
 
 def read_acks(header: Header, body: bytes | memoryview) -> tuple[U64Array, U64Array, NDArray[np.uint8], int]:

@@ -71,6 +71,11 @@ def pack_steady(ids: Sequence[Any]) -> bytes | None:
     return _HEAD.pack(0, first) + _STEP.pack(step & _MOST)
 
 
+def pack_range(ids: range) -> bytes:
+    """Returns a range of ids as `pack_ids` packs them."""
+    return _HEAD.pack(0, ids[0]) + _STEP.pack(ids.step if len(ids) > 1 else 0) if ids else b""
+
+
 def unpack_steady(view: memoryview, count: int) -> list[int] | None:
     """Returns ids that `pack_ids` packed as a list, if all have the same difference, or else None.
 

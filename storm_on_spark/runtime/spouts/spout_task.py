@@ -48,12 +48,13 @@ from storm_on_spark.runtime.spouts.log import (
 from storm_on_spark.runtime.state.snapshot import Snapshots
 from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.runtime.tracking import acker
-from storm_on_spark.runtime.tracking.fold import U8Array, split_by_acker
+from storm_on_spark.runtime.tracking.fold import U8Array, shares_of
 from storm_on_spark.runtime.tracking.ids import EdgeIds, U64Array, root_base
-from storm_on_spark.runtime.tracking.lineage import UNANCHORED, marked
+from storm_on_spark.runtime.tracking.lineage import FEW, UNANCHORED, Roots
 from storm_on_spark.runtime.tracking.pending import Ended, PendingMessages
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import CONSTANT, constant_id
+from storm_on_spark.runtime.values.hashing import stable_hash
 
 _SNAPSHOT_VERSION = 1
 _ANSWERS = ("ack", "fail", "ack_batch", "fail_batch")
@@ -119,7 +120,7 @@ class SpoutTask:
     ) -> None:
         self.component = context.this_component_id
         self.task = context.this_task_id
-        self._storm_id = spec.storm_id
+        self._edge_seed = stable_hash((spec.storm_id, "spout", self.task))
         self._ackers = spec.plan.acker_tasks
         self._clock = clock
         self.now = now
@@ -278,22 +279,28 @@ class SpoutTask:
             ComponentError: the spout's state can't be pickled.
         """
         first, count = self._uncut, self.pending.following - self._uncut
-        base = root_base(self.task)
-        roots = np.arange(base + first, base + first + count + 1, dtype=np.uint64)
-        roots[count] = 0
+        begin = root_base(self.task) + first
+        roots: Roots
+        if count <= FEW:
+            roots = [*range(begin, begin + count), 0]
+        else:
+            roots = np.arange(begin, begin + count + 1, dtype=np.uint64)
+            roots[count] = 0
         clock = self._clock()
         entries: list[Entry] = []
         receipts = 0
-        ids = EdgeIds(self._storm_id, "spout", self.task, self.log.end)
+        ids = EdgeIds.behind(self._edge_seed, self.log.end)
         sent = self._output.sent()
         for sequence, sealed in enumerate(self._output.seal(lambda: roots, ids)):
             (_, body), receipt = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
             entries.append((sealed.box.target, body))
             receipts ^= receipt
         if count:
-            for task, part in split_by_acker(self._ackers, marked(roots[:-1], acker.INIT)):
-                init = chunk.encode_acks(*part, target=task, source=self.task, clock=clock, receipts=receipts)
-                entries.append((ACKER - self._ackers.index(task), init))
+            for index, (task, share) in enumerate(shares_of(self._ackers, begin, count)):
+                init = chunk.encode_steady_acks(
+                    share, acker.INIT, target=task, source=self.task, clock=clock, receipts=receipts
+                )
+                entries.append((ACKER - index, init))
         self.cut_entries = tuple(entries)
         if count:
             entries.append((MESSAGE_IDS, self._close_block()))

@@ -65,3 +65,15 @@ def split_by_acker(ackers: tuple[int, ...], folded: Fold) -> Iterator[tuple[int,
     for index, task in enumerate(ackers):
         mine = owner == index
         yield task, Fold(*(column[mine] for column in folded))
+
+
+def shares_of(ackers: tuple[int, ...], first: int, count: int) -> Iterator[tuple[int, range]]:
+    """Yields (acker task, its roots) for all: of `count` roots from `first` on, split as `split_by_acker` does.
+
+    Example:
+        >>> list(shares_of((20, 21), 5, 3))
+        [(20, range(6, 8, 2)), (21, range(5, 8, 2))]
+    """
+    number = len(ackers)
+    for index, task in enumerate(ackers):
+        yield task, range(first + (index - first) % number, first + count, number)
