@@ -47,6 +47,10 @@ from storm_on_spark.runtime.storage.durable import Durable
 
 log = logging.getLogger(__name__)
 
+_LOOK_SECS = 0.5
+"""So often it is looked in real time whether the live process is still there: a third of a millisecond each."""
+_CHECKPOINTS_A_LOG = 4
+"""Checkpoints for the bytes that may wait in a log, at least: a spout is held back when it is full."""
 _OPEN_SECONDS = 120.0
 """How long a spout may take to open when the topology starts."""
 
@@ -100,6 +104,8 @@ class Coordinator:
         settings = BatchSettings.of(spec.plan.conf)
         tracking = TrackingSettings.of(spec.plan.conf)
         self._groups = spout_groups(spec.plan)
+        #: When the live process was looked at.
+        self._looked_at = 0.0
         self._reading = ReadingRules(
             {
                 spec.plan.components[native].tasks[0]: self._wiring.settings(SpoutSettings, native).max_pending
@@ -116,6 +122,7 @@ class Coordinator:
             active=active,
             clock_runs=clock.started_at is not None,
             checkpoint_secs=LiveSettings.of(spec.plan.conf).checkpoint_ms / 1000,
+            checkpoint_bytes=self._least_log_bytes() // _CHECKPOINTS_A_LOG,
             pace=self.pace if not spec.plan.native_spouts else beside_native(self.pace),
         )
         #: Held while the rules take a step, never while a message is sent: its receiver may be waiting for an answer.
@@ -286,6 +293,10 @@ class Coordinator:
                         assert isinstance(instruction, events.WaitForNews)
                         self._changed.wait(instruction.secs)
 
+    def _least_log_bytes(self) -> int:
+        components = {self._wiring.component_of[task] for group in self._groups for part in group for task in part}
+        return min((self._wiring.settings(SpoutSettings, each).log_max_bytes for each in components), default=1 << 30)
+
     def _cut_state(self, barrier: events.AskBarrier) -> events.WasCut:
         assert self._live is not None, "nothing goes live without it"
         return events.WasCut(self._live.barrier(barrier.start, barrier.written))
@@ -294,7 +305,8 @@ class Coordinator:
         """Lets spouts know of the live process, and the rules whether tuples are executed there."""
         if self._live is None:
             return
-        found = self._live.look(self._clock.now_ms(), time.monotonic())
+        self._looked_at = time.monotonic()
+        found = self._live.look(self._clock.now_ms(), self._looked_at)
         self._step(events.WentLive(found is not None and found.live))
         if found is not None:
             for host in self._hosts:
@@ -349,6 +361,7 @@ class Coordinator:
         """Returns how many tuples the spouts have emitted; None while something that follows from them is under way."""
         with self._changed:
             if not self._rules.is_settled() or self._carried.batches():
+                self._step(events.Awaited())
                 return None
             return self.metrics.spout_totals().emitted
 

@@ -106,6 +106,11 @@ class WasCut:
 
 
 @dataclass(frozen=True)
+class Awaited:
+    """Somebody waits until all that spouts have emitted is committed; said again and again meanwhile."""
+
+
+@dataclass(frozen=True)
 class LetGo:
     """Spark's query is about to stop."""
 
@@ -127,6 +132,7 @@ Event = (
     | HostGone
     | WentLive
     | WasCut
+    | Awaited
     | LetGo
     | Ended
     | Ready

@@ -41,6 +41,8 @@ class BatchPace:
     """How long a poll waits before it answers that there is nothing new."""
     most_poll_secs: float = 1.6
     """The same after several polls without news. Stopping Spark's query without `LetGo` waits for such a poll."""
+    awaited_secs: float = 1.0
+    """The same between two checkpoints in real time while somebody waits for a commit, who says so more often."""
     answer_secs: float = 0.005
     """How long spouts have to cut when there is something to do already."""
 
@@ -82,7 +84,8 @@ class BatchRules:
         tick_ms: the periods of ticks, turns and timers.
         active: whether spouts start out active.
         clock_runs: whether the topology's clock runs by itself.
-        checkpoint_secs: least time between the plans of two micro-batches in real time.
+        checkpoint_secs: least time between the plans of two micro-batches in real time, while nobody waits for one.
+        checkpoint_bytes: so many bytes in a log end that time.
         pace: times of the rules.
 
     Example:
@@ -114,6 +117,7 @@ class BatchRules:
         active: bool,
         clock_runs: bool,
         checkpoint_secs: float = 0.0,
+        checkpoint_bytes: int | None = None,
         pace: BatchPace = BatchPace(),
     ) -> None:
         self._restarts = {tuple(tasks): RestartPolicy() for tasks in hosts}
@@ -121,6 +125,9 @@ class BatchRules:
         self._size = size
         self._interval = interval_secs
         self._checkpoint_secs = checkpoint_secs
+        self._checkpoint_bytes = checkpoint_bytes
+        #: When somebody last said that they wait for a commit.
+        self._awaited_at = float("-inf")
         #: Whether tuples are executed between micro-batches.
         self.live = False
         self._timeout_ms = timeout_ms
@@ -163,6 +170,8 @@ class BatchRules:
             self._carried = max(self._carried, event.batch)
         elif isinstance(event, events.WentLive):
             self.live = event.on
+        elif isinstance(event, events.Awaited):
+            self._awaited_at = at.secs
         elif isinstance(event, events.LetGo):
             self._let_go = True
         else:
@@ -271,7 +280,7 @@ class BatchRules:
         self._quiet_polls = 0
         self._patience = self._patience or min(self._deadline, at.secs + self._pace.answer_secs)
         answered = at.secs >= self._patience or all(task.answered for task in self._tasks.values())
-        rested = self._rests_until()
+        rested = self._rests_until(at.secs)
         if (self._is_full() and not self.live) or (answered and at.secs >= rested):
             if self.live:
                 self.phase = Phase.CUTTING
@@ -283,13 +292,21 @@ class BatchRules:
         self._patience = max(self._patience, rested)
         return [*done, events.WaitForNews(self._patience - at.secs)]
 
-    def _rests_until(self) -> float:
+    def _rests_until(self, now: float) -> float:
         """Returns when the next micro-batch may be planned, unless it is full."""
         if not self.live:
             return self._batch_at + self._interval
-        if self.active and all(task.is_done() for task in self._tasks.values()):
-            return self._batch_at  # the last checkpoint is all that a finite topology waits for
-        return self._batch_at + self._checkpoint_secs
+        if not self.active or all(task.is_done() for task in self._tasks.values()):
+            return self._batch_at  # the last checkpoint is all that a finite topology waits for, and an inactive one
+        if self._checkpoint_bytes is not None and any(
+            task.head.position - self._planned.logs.get(number, 0) >= self._checkpoint_bytes
+            for number, task in self._tasks.items()
+        ):
+            return self._batch_at  # spouts must not wait until their logs are trimmed
+        secs = self._checkpoint_secs
+        if now - self._awaited_at < self._pace.awaited_secs:
+            secs = min(secs, self._pace.awaited_secs)
+        return self._batch_at + secs
 
     def _was_cut(self, end: Offset | None, at: events.Moment) -> list[events.Instruction]:
         if self.stopped or self._let_go:

@@ -342,6 +342,7 @@ def rules_of(
     active: bool = True,
     planned: Offset | None = None,
     checkpoint_secs: float = 0.0,
+    checkpoint_bytes: int | None = None,
 ) -> BatchRules:
     rules = BatchRules(
         [tasks],
@@ -352,6 +353,7 @@ def rules_of(
         active=active,
         clock_runs=True,
         checkpoint_secs=checkpoint_secs,
+        checkpoint_bytes=checkpoint_bytes,
     )
     rules.step(events.Started(planned or Offset(), -1), AT)
     return rules
@@ -496,6 +498,39 @@ def test_the_last_checkpoint_of_a_finite_topology_in_real_time_waits_for_no_inte
     rules.step(events.Committed(), now)
     rules.step(Idle(3, active=True), now)
     assert events.Complete() in rules.step(events.Looked(), now)
+
+
+@pytest.mark.parametrize(
+    ("event", "since"),
+    [
+        (events.Activated(active=False), 0.0),  # nothing more comes
+        (progress(3, Mark(2000), True, 5), 0.0),  # the log is about to be full
+        (events.Awaited(), 1.0),
+        (None, 60.0),
+    ],
+)
+def test_a_checkpoint_waits_for_its_interval_unless_somebody_waits_for_it(
+    event: events.Event | None, since: float
+) -> None:
+    rules = rules_of(checkpoint_secs=60.0, checkpoint_bytes=1500)
+    open_task(rules)
+    poll(rules, AT)
+    cut(rules, 10, 5)
+    (first,) = rules.step(events.Looked(), AT)
+    assert isinstance(first, events.Plan)
+    rules.step(events.WentLive(on=True), AT)
+    rules.step(events.Polled(first.end), AT)
+    rules.step(events.Committed(), AT)
+    cut(rules, 20, 5)
+
+    def planned(secs: float) -> bool:
+        now = events.Moment(secs, 0)
+        if event is not None:
+            rules.step(event, now)
+        return isinstance(rules.step(events.Looked(), now)[-1], events.AskBarrier)
+
+    assert since == 0 or not planned(since - 0.1)
+    assert planned(since + 0.1)
 
 
 def test_a_topology_whose_micro_batches_are_slower_than_its_ticks_is_complete_at_some_time() -> None:
