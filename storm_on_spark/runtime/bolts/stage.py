@@ -188,12 +188,7 @@ class _StageRun:
     def _folded(self) -> Iterator[Passed]:
         if not self.folds and not self.receipts:
             return
-        folded = fold(self.folds)
-        if self.folds:
-            # XORs that cancelled out within this execution are not sent.
-            news = (folded.xors != 0) | (folded.marks != 0)
-            folded = Fold(*(column[news] for column in folded))
-        for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, folded):
+        for task, part in split_by_acker(self.worker.spec.plan.acker_tasks, news_of(self.folds)):
             if self.info.together:
                 header = chunk.header_of(Kind.ACKS, task, -1, 0, len(part.roots))
                 yield header, acker.Contribution(*part, 0, self.receipts)
@@ -354,6 +349,13 @@ def _execute_stateful(
         bolt.state.attach(None)
     worker.tasks[task] = cached
     return execution
+
+
+def news_of(folds: list[Fold]) -> Fold:
+    """Returns what ackers have to hear of an execution: XORs that cancelled out within it are not sent."""
+    folded = fold(folds)
+    news = (folded.xors != 0) | (folded.marks != 0)
+    return Fold(*(column[news] for column in folded))
 
 
 def failures_of(component: str, task: int, errors: list[ComponentError]) -> list[Failure]:

@@ -29,6 +29,7 @@ from storm_on_spark.runtime.bolts.stage import (
     failures_of,
     handed,
     metrics_of,
+    news_of,
 )
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
@@ -123,6 +124,7 @@ class _SmallRound:
         self._due: dict[int, int] = {}
         self._clocks: dict[int, int] = {}
         self._for_ackers: dict[int, list[Chunk]] = {task: [] for task in rounds.ackers}
+        #: Of each execution of a stage.
         self._folds: list[Fold] = []
         self._receipts = 0
         self._done = Done()
@@ -167,7 +169,7 @@ class _SmallRound:
             if len(given) > 1:
                 given.sort(key=lambda item: item[:2])
             inputs[task] = [item[2] for item in given]
-        sequence = count(place << 40)
+        sequence, folds = count(place << 40), list[Fold]()
         worker, number = self._rounds.worker, self._info.batch
         state = self._rounds.state_of(place) if stage.each else None
         for component in stage.bolts:
@@ -191,10 +193,13 @@ class _SmallRound:
                 if execution.written:
                     written = chunk.encode_written(execution.written, source=task, sequence=next(sequence))
                     self._done.passed.append(chunk.with_header(written))
-                self._folds += execution.folds
+                folds += execution.folds
                 self._done.reports.append(metrics_of(component.id, task, execution))
                 if execution.errors:
                     self._done.reports += failures_of(component.id, task, execution.errors)
+
+        if folds:
+            self._folds.append(news_of(folds))
 
     def _send(self, component: PlannedComponent, task: int, sequence: int, sealed: Sealed) -> None:
         target = sealed.box.target
@@ -211,11 +216,10 @@ class _SmallRound:
 
     def _ack(self) -> None:
         """Lets the ackers say what they have to; nearly always, all trees have begun and ended."""
-        shares = dict(split_by_acker(self._rounds.ackers, fold(self._folds))) if self._folds else {}
         for task, chunks in self._for_ackers.items():
             started = time.perf_counter()
-            share, state = shares.get(task), self._rounds.state_of(task)
-            if share is None and not state.get("pending"):
+            state = self._rounds.state_of(task)
+            if not self._folds and not state.get("pending"):
                 acked = _ended(chunks, self._receipts)
                 if acked is not None:
                     self._done.acked += acked
@@ -224,10 +228,11 @@ class _SmallRound:
                         self._done.reports.append(acker_metrics(task, len(acked), len(acked), seconds))
                     continue
             passed: list[Passed] = [*chunks]
-            if share is not None or self._receipts:
-                part = fold([]) if share is None else share
+            reports = [*((folded, 0) for folded in self._folds), (fold([]), self._receipts)]
+            for folded, receipts in reports:
+                part = dict(split_by_acker(self._rounds.ackers, folded))[task]
                 header = chunk.header_of(Kind.ACKS, task, -1, 0, len(part.roots))
-                passed.append((header, Contribution(*part, 0, self._receipts)))
+                passed.append((header, Contribution(*part, 0, receipts)))
             self._done.passed += execute_acker(self._wiring, task, passed, state, self._info)
         self._done.acked.sort()
 

@@ -264,9 +264,9 @@ class LiveTasks:
 
     def _take_in(self, done: Done, told: Told) -> None:
         """Takes what came of a small round."""
+        self._gathered.add_reports(done.reports)
         for passed in done.passed:
             self._sort_out(*passed, told)
-        self._gathered.add_reports(done.reports)
         self._gathered.add_acked(done.acked)
         for task, roots in groupby(done.acked, spout_task_of_root):
             told.append(Acked(task, tuple(roots)))
