@@ -342,7 +342,7 @@ class BoltTask:
         """Executes all tuples but the poison ones; returns the positions of these."""
         good = self._good(0, self.snapshot, None)
         poisoned: list[int] = []
-        reports = PoisonReports(self.component, self.task)
+        reports: PoisonReports | None = None
         #: Poison that lies ahead, first position and number of tuples; the nearest is the last. There is more than
         #: one only if a bolt does not always raise at the same tuple.
         ahead: list[tuple[int, int]] = []
@@ -351,6 +351,7 @@ class BoltTask:
             try:
                 self._run(inputs, good.index, stop)
             except PoisonError as poison:
+                reports = reports or PoisonReports(self.component, self.task)
                 error = reports.error(poison)
                 if not saves and self.snapshots is not None:
                     self._output.truncate(good.output)

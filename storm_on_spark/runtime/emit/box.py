@@ -62,4 +62,6 @@ class Outbox:
 
     def count(self) -> int:
         """Returns how many tuples are in the box."""
-        return len(self.anchors) + sum([len(anchors) for _, anchors in self.batches])
+        if self.batches:
+            return sum([len(anchors) for _, anchors in self.batches])
+        return len(self.anchors)

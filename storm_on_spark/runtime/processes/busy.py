@@ -10,6 +10,7 @@ import os
 import struct
 import threading
 import time
+from functools import lru_cache
 from typing import Final
 
 from storm_on_spark.runtime.processes import prints
@@ -42,12 +43,17 @@ class BusyPage:
         threading.Thread(target=self._breathe, name="breath", daemon=True).start()
 
     def _note(self, label: str) -> None:
-        self._memory[:_LABEL] = label.encode("utf-8", "replace")[:_LABEL].ljust(_LABEL, b"\0")
+        self._memory[:_LABEL] = _packed(label)
 
     def _breathe(self) -> None:
         while True:
             time.sleep(_BREATH_SECS)
             _BREATH.pack_into(self._memory, _LABEL, time.monotonic())
+
+
+@lru_cache(maxsize=1 << 12)
+def _packed(label: str) -> bytes:
+    return label.encode("utf-8", "replace")[:_LABEL].ljust(_LABEL, b"\0")
 
 
 def breathed_at(page: bytes) -> float:

@@ -134,7 +134,7 @@ class KilledAnywhere(RuleBasedStateMachine):
                 read = to_rows(chunk.read_batch(payload)) if batch else chunk.read_rows(header, payload)
                 rows = [value for (value,) in read]
                 values += rows
-                roots = [0] * len(rows) if lineage is None else lineage.roots.tolist()
+                roots = [0] * len(rows) if lineage is None else list(lineage.roots)
                 numbers += [(r - root_base(self.task.task), v) for r, v in zip(roots, rows, strict=True) if r]
         assert len(values) == cut.tuples
         assert sorted(n for n, _ in numbers) == list(range(cut.first, cut.first + cut.messages))

@@ -87,8 +87,8 @@ def test_a_cut_holds_record_batches_inits_and_ids(tmp_path: Path) -> None:
         lineage, payload, _ = chunk.read_lineage(header, body)
         rows = chunk.read_batch(payload)["number"].to_pylist()
         sent ^= chunk.receipt(header, body)
-        values.update(zip(rows, (np.array(lineage.roots, np.uint64) & np.uint64(0xFFFF)).tolist(), strict=True))
-        roots |= set(lineage.roots.tolist()) - {0}
+        values.update(zip(rows, [int(root) & 0xFFFF for root in lineage.roots], strict=True))
+        roots |= set(lineage.roots) - {0}
     assert len(targets) == 2, "both tasks of the reader get some"
     assert begun.tolist() == sorted(roots)
     assert told == sent != 0

@@ -43,7 +43,7 @@ def test_a_cut_holds_tuples_inits_ids_and_the_snapshot(tmp_path: Path) -> None:
         if header.kind == Kind.TUPLES:
             lineage, payload, _ = chunk.read_lineage(header, body)
             values += chunk.read_rows(header, payload)
-            roots.update(lineage.roots.tolist())
+            roots.update(list(lineage.roots))
             assert not lineage.reported
             receipts ^= chunk.receipt(header, body)
         else:
