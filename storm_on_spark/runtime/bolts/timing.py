@@ -110,16 +110,15 @@ class Timing:
         """Returns the same for one delivery that was timed as a whole: half of a round's counting in real time."""
         self._slow = seconds / rows >= _SLOW_SECS
         spent, at = round(seconds * 1e9), bin_of(1e3 * seconds / rows)
-        executed: dict[Name, int] = {
+        found: dict[Name, int] = {
             (names.EXECUTED, *source): rows,
             (names.ACKED, *source): acked,
             (names.EXECUTE_BIN, at, ""): rows,
             (names.PROCESS_BIN, at, ""): acked,
         }
-        if spent:
-            executed[(names.EXECUTE_NS, *source)] = spent
-            executed[(names.PROCESS_NS, *source)] = round(spent / rows * acked)
-        return executed
+        times = ((names.EXECUTE_NS, spent), (names.PROCESS_NS, round(spent / rows * acked)))
+        found.update({(name, *source): amount for name, amount in times if amount})
+        return found
 
 
 def _count(found: dict[Name, int], key: Name, amount: int) -> None:
