@@ -31,7 +31,7 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.metrics.amounts import Name
 from storm_on_spark.plan.model import EdgeKind
-from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Held, Ledger, RichCollector
+from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Ledger, RichCollector, fold_of_held
 from storm_on_spark.runtime.bolts.inputs import Input, not_taken_whole, rows_between, taken_in
 from storm_on_spark.runtime.bolts.poison import PoisonError, PoisonReports
 from storm_on_spark.runtime.bolts.timing import Timing
@@ -372,8 +372,7 @@ class BoltTask:
                 return poisoned
             _, count = ahead.pop()
             again = stop > good.index and self.snapshots is not None
-            snapshot = self.take() if again else good.snapshot
-            good = self._good(stop + count, snapshot, self._output.mark())
+            good = self._good(stop + count, self.take() if again else good.snapshot, self._output.mark())
 
     def _good(self, index: int, snapshot: bytes | None, output: OutputMark | None) -> _Good:
         journal = 0 if self.state is None else self.state.mark()
@@ -488,9 +487,9 @@ class BoltTask:
         count = lineage.size - len(ledger.failed) if acked is None else len(acked)
         folds = lineage.report(acked, ledger.failed)
         if ledger.acked_held:
-            folds.append(_fold_of_held(ledger.acked_held, 0))
+            folds.append(fold_of_held(ledger.acked_held, 0))
         if ledger.failed_held:
-            folds.append(_fold_of_held(ledger.failed_held, FAIL))
+            folds.append(fold_of_held(ledger.failed_held, FAIL))
         if ledger.reset:
             folds.append(marked(np.array(ledger.reset, np.uint64), RESET))
         return [part for part in folds if len(part.roots)], count + len(ledger.acked_held)
@@ -499,8 +498,3 @@ class BoltTask:
         if isinstance(error, ComponentError):
             return error
         return ComponentError.of(self.component, self.task, phase, error)
-
-
-def _fold_of_held(held: Sequence[Held], mark: int) -> Fold:
-    flat = np.array([(root, tup.edge) for tup in held for root in tup.roots], dtype=np.uint64).reshape(-1, 2)
-    return marked(flat[:, 0], mark, xors=None if mark else flat[:, 1])

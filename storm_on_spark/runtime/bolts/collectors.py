@@ -25,7 +25,8 @@ from storm_on_spark.runtime.bolts.in_hand import in_hand
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.emit.routing import Owners
 from storm_on_spark.runtime.reports.report import Reported, add_reported
-from storm_on_spark.runtime.tracking.lineage import UNANCHORED, Anchor
+from storm_on_spark.runtime.tracking.fold import Fold
+from storm_on_spark.runtime.tracking.lineage import UNANCHORED, Anchor, marked
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,6 +45,12 @@ class Held(NamedTuple):
     """The component and the stream that it came from."""
     seconds: float
     """How long ago it came."""
+
+
+def fold_of_held(held: Sequence[Held], mark: int) -> Fold:
+    """Returns what ackers have to hear of such tuples: their edges, or a mark."""
+    flat = np.array([(root, tup.edge) for tup in held for root in tup.roots], dtype=np.uint64).reshape(-1, 2)
+    return marked(flat[:, 0], mark, xors=None if mark else flat[:, 1])
 
 
 class Ledger:

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from storm_on_spark.api.errors import CheckpointError, ComponentError, TupleError
 from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
-from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.task.hooks import EmitInfo, SpoutAckInfo, SpoutFailInfo
 from storm_on_spark.api.text.wording import other_format
@@ -35,6 +34,7 @@ from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts import message_ids
+from storm_on_spark.runtime.spouts.collector import Collector
 from storm_on_spark.runtime.spouts.log import (
     ACKER,
     MESSAGE_IDS,
@@ -62,27 +62,6 @@ _LEAST_SEGMENTS = 4
 """Segments in a log of the maximal size, at least: a segment is removed only when all of it is consumed."""
 STRAGGLERS = 10_000
 """A log is not kept only for this many old messages that are still pending: their ids go into the snapshot instead."""
-
-
-class _Collector(SpoutOutputCollector):
-    def __init__(self, task: SpoutTask) -> None:
-        self._task = task
-        # In place of the method, which would be one more call for each tuple.
-        self.emit = task.emit  # type: ignore[method-assign]
-
-    def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
-        return self._task.emit(values, message_id, stream)
-
-    def emit_direct(
-        self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
-    ) -> None:
-        self._task.emit_direct(task, values, message_id, stream)
-
-    def report_error(self, error: BaseException) -> None:
-        add_reported(self._task.errors, error)
-
-    def pending_count(self) -> int:
-        return self._task.pending_count()
 
 
 class SpoutTask:
@@ -193,7 +172,7 @@ class SpoutTask:
         self._ack_emitted()
 
     def _make_collector(self) -> Any:
-        return _Collector(self)
+        return Collector(self)
 
     # --- emitting ---------------------------------------------------------------
 

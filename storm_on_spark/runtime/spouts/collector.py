@@ -1,0 +1,44 @@
+"""The collector that a spout emits through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
+from storm_on_spark.api.task.collector import SpoutOutputCollector
+from storm_on_spark.runtime.reports.report import add_reported
+
+if TYPE_CHECKING:
+    from storm_on_spark.runtime.spouts.spout_task import SpoutTask
+
+
+class Collector(SpoutOutputCollector):
+    """Emits through a task.
+
+    Args:
+        task: the spout's.
+    """
+
+    def __init__(self, task: SpoutTask) -> None:
+        self._task = task
+        # In place of the method, which would be one more call for each tuple.
+        self.emit = task.emit  # type: ignore[method-assign]
+
+    def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
+        """See `SpoutTask.emit`."""
+        return self._task.emit(values, message_id, stream)
+
+    def emit_direct(
+        self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
+    ) -> None:
+        """See `SpoutTask.emit_direct`."""
+        self._task.emit_direct(task, values, message_id, stream)
+
+    def report_error(self, error: BaseException) -> None:
+        """Adds an error to what the coordinator hears of the task."""
+        add_reported(self._task.errors, error)
+
+    def pending_count(self) -> int:
+        """Returns how many messages are neither acked nor failed."""
+        return self._task.pending_count()
