@@ -17,5 +17,5 @@ Begin with `tasks.py`.
     conduct.py         a worker's micro-batch: the cut of the live process, or the log
 
 The spout log is written as always, so live processes may vanish at any moment: the next micro-batch then executes again
-what they executed since the last one. See decisions 25, 29 and 44.
+what they executed since the last one. See decisions 25, 29 and 45.
 """
