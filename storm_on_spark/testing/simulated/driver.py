@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -68,7 +69,7 @@ class SimulatedQuery:
         """Ends."""
         self._stopped = True
 
-    def status_info(self) -> TopologyInfo:
+    def status_info(self, windows: Iterable[str] = ()) -> TopologyInfo:
         """Returns status and counters."""
         count = self._tuples()
         status: TopologyStatus = "ACTIVE" if self._active else "INACTIVE"
