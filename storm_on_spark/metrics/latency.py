@@ -35,7 +35,8 @@ def _mapping() -> LogarithmicMapping:
 
 def bin_of(milliseconds: float) -> int:
     """Returns the bin of one latency."""
-    return int(_mapping().key(min(max(milliseconds, _LEAST_MS), _MOST_MS)))
+    inside = _LEAST_MS <= milliseconds <= _MOST_MS
+    return int(_mapping().key(milliseconds if inside else min(max(milliseconds, _LEAST_MS), _MOST_MS)))
 
 
 def bins_of(milliseconds: NDArray[np.floating[Any]]) -> dict[int, int]:

@@ -284,6 +284,7 @@ class CompiledTopology:
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.runtime.processes.metrics_port import WINDOWS_READ, serve_metrics
+        from storm_on_spark.runtime.reports.consumers import Consumers, consumers_of
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
@@ -433,7 +434,13 @@ class CompiledTopology:
             )
             topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)
-            if (metrics_port := ReportSettings.of(plan.conf).metrics_port) is not None:
+            reports = ReportSettings.of(plan.conf)
+            if reports.consumers:
+                made = consumers_of(reports.consumers, plan.conf)
+                consumers = Consumers(made, reports.bucket_secs, recorder.ever, port)
+                consumers.start()
+                topology.at_end(consumers.close)
+            if (metrics_port := reports.metrics_port) is not None:
                 served = serve_metrics(metrics_port, name, lambda: topology.status_info(WINDOWS_READ))
                 topology.at_end(served.close)
             # A reference cycle would keep an ended topology and its components until the next garbage collection.

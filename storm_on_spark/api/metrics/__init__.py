@@ -14,6 +14,7 @@ from storm_on_spark.api.metrics.classic import (
     MultiReducedMetric,
     ReducedMetric,
 )
+from storm_on_spark.api.metrics.consumer import DataPoint, IMetricsConsumer, TaskInfo
 from storm_on_spark.api.metrics.instruments import Counter, Gauge, Histogram, Meter, Timer
 from storm_on_spark.api.metrics.rates import Snapshot
 
@@ -22,10 +23,12 @@ __all__ = [
     "CombinedMetric",
     "CountMetric",
     "Counter",
+    "DataPoint",
     "Gauge",
     "Histogram",
     "ICombiner",
     "IMetric",
+    "IMetricsConsumer",
     "IReducer",
     "MeanReducer",
     "Meter",
@@ -33,5 +36,6 @@ __all__ = [
     "MultiReducedMetric",
     "ReducedMetric",
     "Snapshot",
+    "TaskInfo",
     "Timer",
 ]

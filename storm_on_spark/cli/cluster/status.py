@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from storm_on_spark.api.info import ALL_TIME, WINDOWS
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
 from storm_on_spark.cli.client.watching import watch_option, watched
+from storm_on_spark.cli.cluster.trend import Trend, done, lines_of, rate_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,21 +19,29 @@ if TYPE_CHECKING:
 
 @click.command("status", short_help="Show one topology.")
 @name
+@click.option(
+    "--window",
+    type=click.Choice(list(WINDOWS)),
+    default=ALL_TIME,
+    show_default=True,
+    help="Count over the last so many seconds.",
+)
 @watch_option
 @cluster_options
-def command(name: str, watch: bool, **given: Any) -> None:
-    """Show the topology NAME: where it runs, and the counts of each component since its driver started."""
+def command(name: str, window: str, watch: bool, **given: Any) -> None:
+    """Show the topology NAME: where it runs, and the counts of each component. Windows go on over restarts."""
     with asked(**given) as request, request.client() as client:
         if watch:
-            watched(request, lambda: client.topology(name), lambda screen, page: show(screen, page))
+            trend = Trend(time.monotonic)
+            watched(request, lambda: client.topology(name, window), lambda screen, page: show(screen, page, trend))
             return
-        page = client.topology(name)
+        page = client.topology(name, window)
         warn_if_stale(page)
         request.answer(page, lambda screen: show(screen, page))
 
 
-def show(screen: Console, page: dict[str, Any]) -> None:
-    """Prints a topology."""
+def show(screen: Console, page: dict[str, Any], trend: Trend | None = None) -> None:
+    """Prints a topology; with the trend of those that watch it."""
     from storm_on_spark.cli.shared.report import metric_lines, print_result
 
     def say(text: str) -> None:
@@ -47,6 +58,8 @@ def show(screen: Console, page: dict[str, Any]) -> None:
         f"{spouts['failed']:,} failed, {page['pending']:,} pending; complete latency {shown}"
     )
     say(f"all components: {everyone['emitted']:,} emitted, {everyone['transferred']:,} transferred")
+    if page.get("windowSecs"):
+        say(f"window: {page['windowHint'].lower()}, {page['windowSecs']:,.0f} s of it so far{_waiting(page)}")
     last = [(component, errors[-1]) for component, errors in page.get("systemErrors", {}).items()]
     if page["failure"]:
         told = [error for _, error in last if error["error"] == page["failure"]]
@@ -64,6 +77,9 @@ def show(screen: Console, page: dict[str, Any]) -> None:
     if rows:
         say("")
         print_result(screen, rows)
+        rates = {} if trend is None else trend.look({name: done(line) for name, line in lines_of(page)})
+        say("")
+        print_result(screen, rate_rows(page, rates))
     for text in metric_lines(page.get("metrics", {})):
         say(text)
     for kind in ("spout", "bolt"):
@@ -71,6 +87,12 @@ def show(screen: Console, page: dict[str, Any]) -> None:
             # Below the table, so that the table fits 80 columns.
             if error := line["lastError"].strip():
                 say(f"last error of {line[f'{kind}Id']}: {error.splitlines()[-1][:400]}{_when(_of_line(line))}")
+
+
+def _waiting(page: dict[str, Any]) -> str:
+    """Returns what waits in the logs of spouts, if that is known."""
+    load = page.get("load")
+    return f"; {sum(load['backlog'].values()):,} tuples wait in spouts' logs" if load else ""
 
 
 def _of_line(line: dict[str, Any]) -> dict[str, Any]:

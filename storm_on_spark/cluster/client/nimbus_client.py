@@ -18,6 +18,7 @@ import msgspec
 
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import NotAliveError, StormError
+from storm_on_spark.api.info import ALL_TIME, check_window
 from storm_on_spark.cluster.client.answers import Json, KeptLog, LogPart, error_of, json_of, kept_logs_of, log_part_of
 from storm_on_spark.cluster.client.paths import has_port, own_name, path_part, wait_part
 from storm_on_spark.cluster.client.retry import Retry
@@ -144,16 +145,17 @@ class NimbusClient(Closing):
         """Returns the topologies of `topology/summary`."""
         return list(self._get("/topology/summary")["topologies"])
 
-    def topology(self, name: str) -> Json:
+    def topology(self, name: str, window: str = ALL_TIME) -> Json:
         """Returns `topology/:id` of a topology.
 
         Args:
             name: its name or id.
+            window: one of Storm's: `600`, `10800`, `86400` or `:all-time`.
 
         Raises:
             NotAliveError: there is none.
         """
-        return self._get(f"/topology/{path_part(self.topology_id(name))}")
+        return self._get(f"/topology/{path_part(self.topology_id(name))}?window={check_window(window)}")
 
     def component(self, name: str, component: str) -> Json:
         """Returns `topology/:id/component/:component`."""

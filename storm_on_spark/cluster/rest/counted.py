@@ -58,6 +58,14 @@ class Counted:
         known = () if self.info is None else tuple(self.info.windows)
         return known or (ALL_TIME,)
 
+    @property
+    def secs(self) -> float:
+        """How long the window is that was asked for."""
+        info = self._window(self.window)
+        if info is not None:
+            return info.secs
+        return 0.0 if self.info is None else self.info.uptime_secs
+
     def component(self, name: str, window: str | None = None) -> ComponentWindow:
         """Returns what a component counted.
 

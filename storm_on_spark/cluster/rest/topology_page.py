@@ -116,6 +116,7 @@ def topology_page(
         msg_timeout=int(timeout),
         window=window,
         window_hint=window_hint(window),
+        window_secs=counted.secs,
         debug=PageSettings.of(base.conf).debug,
         configuration=hidden(base.conf),
         topology_stats=tuple(_totals(counted, picture, base, name) for name in counted.windows),

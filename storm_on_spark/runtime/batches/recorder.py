@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from storm_on_spark.api.info import WindowInfo
-from storm_on_spark.metrics.amounts import FORMER_TASK, Name, moved
+from storm_on_spark.api.info import ALL_TIME, WindowInfo
+from storm_on_spark.metrics.amounts import FORMER_TASK, Amounts, Name, moved
 from storm_on_spark.metrics.history import Saved, dump, load
 from storm_on_spark.metrics.views import windows_info
 from storm_on_spark.metrics.windows import Timeline, Windows
@@ -128,6 +128,11 @@ class Recorder:
         """Returns what was counted in windows."""
         with self._lock:
             return windows_info(self._windows, self._timeline.now(), chosen)
+
+    def ever(self) -> Amounts:
+        """Returns all that was ever counted."""
+        with self._lock:
+            return self._windows.sums(ALL_TIME, self._timeline.now())
 
     # --- the file ---------------------------------------------------------------
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import socket
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -85,8 +88,19 @@ def test_a_cluster_without_a_session_takes_the_one_there_is_and_leaves_it(spark_
     assert spark_session.range(3).count() == 3
 
 
-def test_a_rebalanced_topology_goes_on_where_it_was(local_cluster: LocalCluster, tmp_path):
-    conf = {"test.notes": str(tmp_path), "topology.checkpoint.dir": str(tmp_path / "checkpoint")}
+def test_a_rebalanced_topology_goes_on_where_it_was_and_so_do_its_metrics(
+    local_cluster: LocalCluster, tmp_path, caplog: pytest.LogCaptureFixture
+):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    conf = {
+        "test.notes": str(tmp_path),
+        "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
+        "topology.metrics.port": port,
+        "topology.metrics.consumer.register": [{"class": "org.apache.storm.metric.LoggingMetricsConsumer"}],
+        "topology.builtin.metrics.bucket.size.secs": 1,
+    }
+    caplog.set_level(logging.INFO, "storm_on_spark.metrics_log")
     query = local_cluster.submit_topology("again", conf, lasting())
 
     def acked() -> int:
@@ -103,9 +117,25 @@ def test_a_rebalanced_topology_goes_on_where_it_was(local_cluster: LocalCluster,
     other = local_cluster.rebalance("again", wait_secs=60, num_executors={"tally": 1})
     assert not query.isActive
     assert other.isActive
-    before = query.status_info().acked
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        scraped = answer.read().decode()
+    assert 'storm_component_executed_tuples_total{component="tally",topology="again"}' in scraped
+    eventually(lambda: "__execute-count" in caplog.text, "points of a consumer")
+    first = query.status_info()
+    before = first.acked
     eventually(lambda: acked() > 100, "acks after")
     local_cluster.kill_topology("again", wait_secs=60)
+    # Windows go on where the counters of this start began anew.
+    second = local_cluster.get_topology_info("again")
+    for window in ("600", ":all-time"):
+        counted = local_cluster.get_topology_info("again", window)
+        assert (counted.emitted, counted.acked) == (first.emitted + second.emitted, first.acked + second.acked)
+        for name in counted.components:
+            parts = [info.components[name] for info in (first, second)]
+            assert counted.components[name].counters == tuple(map(sum, zip(*[p.counters for p in parts], strict=True)))
+    info = other.status_info([":all-time"]).windows[":all-time"]
+    assert info.components["__acker"].executed > 0
+    assert info.complete is not None
     states = read_bolt_state(local_cluster.spark, tmp_path / "checkpoint", "tally").values()
     assert sum(state["count"] for state in states) == before + acked()
     with pytest.raises(NotAliveError, match="does not run"):

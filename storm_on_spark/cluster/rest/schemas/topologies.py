@@ -109,6 +109,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     msg_timeout: int
     window: str = ":all-time"
     window_hint: str = "All time"
+    window_secs: float = 0.0
+    """Ours: how long the window is, in which components counted."""
     debug: bool = False
     sampling_pct: float = 10.0
     configuration: dict[str, Any]

@@ -1,0 +1,171 @@
+"""Consumers of metrics: Storm's logging and HTTP ones, users' own, and the thread of the driver that calls them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+
+from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.metrics.consumer import DataPoint, IMetricsConsumer, TaskInfo
+from storm_on_spark.metrics.amounts import Amounts
+from storm_on_spark.metrics.points import news, points
+
+log = logging.getLogger(__name__)
+metrics_log = logging.getLogger("storm_on_spark.metrics_log")
+"""Where `LoggingMetricsConsumer` writes."""
+
+KEY: Final = "topology.metrics.consumer.register"
+_HTTP_SECS: Final = 10.0
+_END_SECS: Final = 15.0
+
+
+class LoggingMetricsConsumer(IMetricsConsumer):
+    """Logs each point in a line of Storm's format."""
+
+    def handle_data_points(self, task_info: TaskInfo, data_points: Sequence[DataPoint]) -> None:
+        """Logs the points of a task."""
+        place = f"{task_info.src_worker_host:>15}:{task_info.src_worker_port:<4}"
+        head = f"{task_info.timestamp:>15}\t{place}\t{task_info.src_task_id:>3}:{task_info.src_component_id:<11}"
+        for point in data_points:
+            metrics_log.info("%s\t%-25s\t%s", head, point.name, point.value)
+
+
+class HttpForwardingMetricsConsumer(IMetricsConsumer):
+    """Posts the points of each task to a URL, its `argument`, as JSON: `taskInfo` and `dataPoints`.
+
+    Storm's posts objects of Kryo, which only a JVM reads.
+    """
+
+    def prepare(self, conf: Mapping[str, Any], argument: Any) -> None:
+        """Takes the URL.
+
+        Raises:
+            ConfigError: it is none.
+        """
+        if not isinstance(argument, str) or not argument.startswith(("http://", "https://")):
+            raise ConfigError(f"{KEY}: the argument of {type(self).__name__} is a URL, not {argument!r:.200}", key=KEY)
+        self._url = argument
+
+    def handle_data_points(self, task_info: TaskInfo, data_points: Sequence[DataPoint]) -> None:
+        """Posts the points of a task."""
+        document = {"taskInfo": asdict(task_info), "dataPoints": [asdict(point) for point in data_points]}
+        body = json.dumps(document).encode()
+        request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310 # checked above
+        with urllib.request.urlopen(request, timeout=_HTTP_SECS):  # noqa: S310
+            pass
+
+
+_STORMS: Final[Mapping[str, type[IMetricsConsumer]]] = {
+    "org.apache.storm.metric.LoggingMetricsConsumer": LoggingMetricsConsumer,
+    "org.apache.storm.metric.HttpForwardingMetricsConsumer": HttpForwardingMetricsConsumer,
+}
+
+
+def consumers_of(registered: object, conf: Mapping[str, Any]) -> list[IMetricsConsumer]:
+    """Returns the prepared consumers of a topology.
+
+    Args:
+        registered: the value of `topology.metrics.consumer.register`.
+        conf: of the topology.
+
+    Raises:
+        ConfigError: one can't be made.
+    """
+    found: list[IMetricsConsumer] = []
+    entries: Sequence[Any] = registered if isinstance(registered, (list, tuple)) else [registered]
+    for entry in entries:
+        name = entry.get("class") if isinstance(entry, Mapping) else None
+        if not isinstance(name, str):
+            raise ConfigError(f"{KEY} has mappings with `class` and `argument`, not {entry!r:.200}", key=KEY)
+        consumer = _made(name)
+        consumer.prepare(conf, entry.get("argument"))
+        found.append(consumer)
+    return found
+
+
+def _made(name: str) -> IMetricsConsumer:
+    if name in _STORMS:
+        return _STORMS[name]()
+    module, _, attribute = name.rpartition(".")
+    try:
+        made = getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise ConfigError(f"{KEY} names {name!r}, which can't be used: {error}; give module.Class", key=KEY) from error
+    if not isinstance(made, IMetricsConsumer):
+        raise ConfigError(f"{KEY} names {name!r}, which is not a subclass of IMetricsConsumer", key=KEY)
+    return made
+
+
+class Consumers:
+    """Calls consumers in a thread of its own, so that a slow one holds up nothing.
+
+    Args:
+        consumers: prepared ones.
+        every_secs: between two calls.
+        sums: returns what was ever counted.
+        port: of the slot.
+        wall: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        consumers: Sequence[IMetricsConsumer],
+        every_secs: int,
+        sums: Callable[[], Amounts],
+        port: int,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._consumers = consumers
+        self._every_secs = every_secs
+        self._sums = sums
+        self._place = socket.gethostname(), port
+        self._wall = wall
+        self._before = sums()
+        self._ends = threading.Event()
+        self._failed: set[int] = set()
+        self._thread = threading.Thread(target=self._run, name="metrics-consumers", daemon=True)
+
+    def start(self) -> None:
+        """Begins to call them."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Gives them the last points, and ends them; one that hangs is waited for 15 s."""
+        self._ends.set()
+        self._thread.join(_END_SECS)
+
+    def _run(self) -> None:
+        while not self._ends.wait(self._every_secs):
+            self.tell()
+        self.tell()
+        for number, consumer in enumerate(self._consumers):
+            self._guarded(number, consumer.cleanup)
+
+    def tell(self) -> None:
+        """Gives all consumers what was counted since the last call."""
+        now = self._sums()
+        grown, self._before = news(self._before, now), now
+        at = int(self._wall())
+        for component, task, found in points(grown):
+            info = TaskInfo(*self._place, component, task, at, self._every_secs)
+            for number, consumer in enumerate(self._consumers):
+                self._guarded(number, partial(consumer.handle_data_points, info, found))
+
+    def _guarded(self, number: int, call: Callable[[], None]) -> None:
+        """Calls a consumer; logs its first error."""
+        try:
+            call()
+        except Exception as error:  # whatever it raises
+            if number not in self._failed:
+                self._failed.add(number)
+                name = type(self._consumers[number]).__name__
+                log.warning("the consumer of metrics %s raised; further errors are not logged: %r", name, error)
