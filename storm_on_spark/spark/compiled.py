@@ -283,8 +283,6 @@ class CompiledTopology:
         from storm_on_spark.runtime.batches.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
-        from storm_on_spark.runtime.processes.metrics_port import WINDOWS_READ, serve_metrics
-        from storm_on_spark.runtime.reports.consumers import Consumers, consumers_of
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
@@ -298,6 +296,7 @@ class CompiledTopology:
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
         from storm_on_spark.spark.running.interrupts import interruptible
+        from storm_on_spark.spark.running.outlets import Outlets
         from storm_on_spark.spark.running.state_stores import close_state_stores
         from storm_on_spark.spark.running.topology import TopologyQuery
         from storm_on_spark.spark.session import local_session, settings_applied
@@ -372,7 +371,7 @@ class CompiledTopology:
             here = clock is None and not remote and store.location.path is not None
             live = LiveClient(start_id, ReportSettings.of(plan.conf).stall_secs) if spec.realtime and here else None
             valves = Valves()
-            recorder = Recorder(inside(store.own, "metrics"))
+            outlets, recorder = Outlets(plan.conf), Recorder(inside(store.own, "metrics"))
             coordinator = Coordinator(
                 spec,
                 store.own,
@@ -434,15 +433,7 @@ class CompiledTopology:
             )
             topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
             running.append(topology)
-            reports = ReportSettings.of(plan.conf)
-            if reports.consumers:
-                made = consumers_of(reports.consumers, plan.conf)
-                consumers = Consumers(made, reports.bucket_secs, recorder.ever, port)
-                consumers.start()
-                topology.at_end(consumers.close)
-            if (metrics_port := reports.metrics_port) is not None:
-                served = serve_metrics(metrics_port, name, lambda: topology.status_info(WINDOWS_READ))
-                topology.at_end(served.close)
+            outlets.open(topology, name, recorder, port)
             # A reference cycle would keep an ended topology and its components until the next garbage collection.
             topology.at_end(running.clear)
             for failure in early:

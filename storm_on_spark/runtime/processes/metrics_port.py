@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
+from importlib.util import find_spec
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.info import ALL_TIME, TopologyInfo
@@ -16,6 +17,16 @@ log = logging.getLogger(__name__)
 WINDOWS_READ = ("600", ALL_TIME)
 
 
+def require_client() -> None:
+    """Refuses to go on without the library.
+
+    Raises:
+        SetupError: `prometheus_client` is not installed.
+    """
+    if find_spec("prometheus_client") is None:
+        raise SetupError(needs_extra("topology.metrics.port", "cluster", "prometheus_client"))
+
+
 def serve_metrics(port: int, name: str, info: Callable[[], TopologyInfo]) -> ExitStack:
     """Starts to serve a topology's metrics; `close` of the result ends it. A port that is taken is logged.
 
@@ -23,16 +34,11 @@ def serve_metrics(port: int, name: str, info: Callable[[], TopologyInfo]) -> Exi
         port: on 127.0.0.1.
         name: of the topology.
         info: returns its state with `WINDOWS_READ`; called in a thread.
-
-    Raises:
-        SetupError: `prometheus_client` is not installed.
     """
+    from prometheus_client import start_http_server
+    from prometheus_client.registry import CollectorRegistry
+
     stack = ExitStack()
-    try:
-        from prometheus_client import start_http_server
-        from prometheus_client.registry import CollectorRegistry
-    except ImportError:
-        raise SetupError(needs_extra("topology.metrics.port", "cluster", "prometheus_client")) from None
 
     class Collected:
         def collect(self):  # type: ignore[no-untyped-def] # its client says nothing of types here
