@@ -98,7 +98,7 @@ def aggregator_of(initial: Any, accumulate: Any, combine: Any, name: str) -> Any
     where = caller()
     if accumulate is None:
         methods = ("init", "apply")
-        if all(callable(getattr(initial, method, None)) for method in methods):
+        if not isinstance(initial, type) and all(callable(getattr(initial, method, None)) for method in methods):
             return initial
         raise InvalidTopologyError(
             f"{name} ({where}) takes a CombinerAggregator, or an initial value and a function of two, "
@@ -131,7 +131,10 @@ def _kept(function: Any) -> Iterator[str]:
         if isinstance(function.__self__, _CONTAINERS) and function.__name__ in _CHANGES:
             yield f"changes {kind_of(function.__self__)}"
     elif isinstance(function, FunctionType):
-        closure = inspect.getclosurevars(function)
+        try:
+            closure = inspect.getclosurevars(function)
+        except ValueError:
+            return  # a variable around it has no value yet
         outside = {**closure.globals, **closure.nonlocals}
         yield from _changes(function.__code__, frozenset(function.__code__.co_freevars), outside)
 

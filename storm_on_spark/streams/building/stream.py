@@ -12,7 +12,7 @@ from storm_on_spark.api.streams.grouping import FieldsGrouping, GlobalGrouping, 
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.streams.building.draft import Draft
 from storm_on_spark.streams.building.functions import aggregator_of, caller, checked, checked_parallelism, is_expression
-from storm_on_spark.streams.graph.model import Link, Operation, Port, Sink, Window
+from storm_on_spark.streams.graph.model import BY_KEY, Link, Operation, Port, Sink, Window
 from storm_on_spark.streams.operations import values as on_values
 from storm_on_spark.streams.operations.aggregating import (
     Aggregate,
@@ -52,7 +52,6 @@ V = TypeVar("V")
 W = TypeVar("W")
 S = TypeVar("S", bound="Stream[Any]")
 
-BY_KEY = FieldsGrouping(Fields("key"))
 BY_VALUE = FieldsGrouping(Fields("value"))
 
 
@@ -70,7 +69,7 @@ class Stream(Generic[T]):
         self._draft = draft
         self._link = link
         self._parallelism = parallelism
-        #: Whether all pairs with one key are in one task.
+        #: Whether all pairs with one key are in one task, and in the bolt to which an operation will be added.
         self._keyed = keyed
 
     # --- single values ------------------------------------------------------------------------------------------------
@@ -116,7 +115,8 @@ class Stream(Generic[T]):
         if is_expression(predicate):
             before = self._link.port.node
             tuples, fields = self._draft.has_tuples(before), self._draft.fields(before)
-            return self._at(self._on_columns(ColumnFilter(fields, predicate), self._of_pairs, tuples=tuples))
+            link = self._on_columns(ColumnFilter(fields, predicate), self._of_pairs, tuples=tuples)
+            return type(self)(self._draft, link, self._parallelism)
         return self._same(on_values.Filter(checked(predicate, 1, "filter", caller())))
 
     def map_batches(self, function: Callable[[pyarrow.RecordBatch], Any], fields: str | Iterable[str]) -> Stream[Tuple]:
@@ -168,7 +168,8 @@ class Stream(Generic[T]):
             if other._of_pairs != self._of_pairs:
                 raise InvalidTopologyError(f"union ({where}): one stream has pairs and the other has none")
         links = tuple(stream._link for stream in (self, *others))
-        return self._at(self._add(on_values.Union(len(links)), self._of_pairs, links=links))
+        added = self._add(on_values.Union(len(links)), self._of_pairs, links=links)
+        return type(self)(self._draft, added, self._parallelism)
 
     merge = union
 
@@ -195,7 +196,7 @@ class Stream(Generic[T]):
             )
         if self._link.window is not None:
             raise InvalidTopologyError(f"window ({where}): the stream has a window already, and nothing uses it")
-        return type(self)(self._draft, replace(self._link, window=window), self._parallelism, self._keyed)
+        return type(self)(self._draft, replace(self._link, window=window), self._parallelism)
 
     # --- aggregations -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.api.streams.grouping import FieldsGrouping
 
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.grouping import Grouping
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
     from storm_on_spark.windowing.definition import Duration, Extent
 
 W = TypeVar("W", bound="Window")
+
+
+BY_KEY: Final = FieldsGrouping(Fields("key"))
+"""Sends all pairs with one key to one task."""
 
 
 @dataclass(frozen=True)

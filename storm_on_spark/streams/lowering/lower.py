@@ -10,9 +10,10 @@ from storm_on_spark.api.building.builder import BoltDeclarer, TopologyBuilder
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.grouping import Grouping, ShuffleGrouping
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
+from storm_on_spark.api.text.wording import quoted
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.streams.graph.fuse import Group, fuse
-from storm_on_spark.streams.graph.model import Graph, Link, Node, Operation, Port, Sink, Source
+from storm_on_spark.streams.graph.model import BY_KEY, Graph, Link, Node, Operation, Port, Sink, Source
 from storm_on_spark.streams.graph.windows import delay_windows, keep_windows_in_one_task
 from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt, WindowedOperationsBolt
 from storm_on_spark.streams.lowering.columns import ColumnOperationsBolt
@@ -59,7 +60,21 @@ class _Lowering:
                 self._add_group(bolt)
             else:
                 self._add_sink(bolt)
-        return self._builder.create_topology()
+        topology = self._builder.create_topology()
+        self._check_time(topology)
+        return topology
+
+    def _check_time(self, topology: Topology) -> None:
+        """Checks that tuples bring the times that windows take from them."""
+        for node in self._graph.nodes.values():
+            field = None if isinstance(node, Operation) else self._timed.get(node.id)
+            spec = topology[self._names[node.id]].streams.get(DEFAULT_STREAM)
+            if field is not None and (spec is None or field not in spec.fields):
+                raise InvalidTopologyError(
+                    f'a window takes its time from the field "{field}", but the tuples of "{self._names[node.id]}" '
+                    f"({node.where}) have {quoted(spec.fields if spec else [])}",
+                    component=self._names[node.id],
+                )
 
     def _sinks(self) -> list[Sink]:
         return [node for node in self._graph.nodes.values() if isinstance(node, Sink)]
@@ -67,7 +82,7 @@ class _Lowering:
     def _add_sink(self, sink: Sink) -> None:
         declarer = self._builder.set_bolt(self._names[sink.id], sink.component, sink.parallelism)
         for link in sink.links:
-            self._subscribe(declarer, link)
+            self._subscribe(declarer, link.port, link.grouping or ShuffleGrouping())
 
     def _add_group(self, group: Group) -> None:
         links = group.links_in()
@@ -89,19 +104,19 @@ class _Lowering:
             self._timed.get(group.operations[0].id),
         )
         declarer = self._builder.set_bolt(self._names[group.operations[0].id], _bolt(group, program), group.parallelism)
-        groupings: dict[Port, Grouping | None] = {}
+        groupings: dict[Port, Grouping] = {}
         for operation, _, link in links:
-            if groupings.setdefault(link.port, link.grouping) != link.grouping:
+            grouping = _grouping(operation, link)
+            if groupings.setdefault(link.port, grouping) != grouping:
                 raise InvalidTopologyError(
                     f"{operation.label}: the same values come here by two groupings; put an operation such as map "
                     "before the repartition of one of them"
                 )
-        for _, _, link in {link.port: (0, 0, link) for _, _, link in links}.values():
-            self._subscribe(declarer, link)
+        for port, grouping in groupings.items():
+            self._subscribe(declarer, port, grouping)
 
-    def _subscribe(self, declarer: BoltDeclarer, link: Link) -> None:
-        source = GlobalStreamId(self._names[link.port.node], self._stream(link.port))
-        declarer.grouping(source, link.grouping or ShuffleGrouping())
+    def _subscribe(self, declarer: BoltDeclarer, port: Port, grouping: Grouping) -> None:
+        declarer.grouping(GlobalStreamId(self._names[port.node], self._stream(port)), grouping)
 
     def _ports_out(self, group: Group) -> list[Port]:
         """Returns the outputs of a group that other bolts get."""
@@ -146,6 +161,14 @@ class _Lowering:
             fields = {needed[operation.id] for operation in group.operations if operation.id in needed}
             needed.update({operation.id: field for operation in group.operations for field in fields})
         return needed
+
+
+def _grouping(operation: Operation, link: Link) -> Grouping:
+    """Returns the grouping of a link between two bolts."""
+    if link.grouping is not None:
+        return link.grouping
+    # Pairs that are where their key is have no grouping, in case both operations share a bolt.
+    return BY_KEY if operation.processor.by_key and operation.parallelism > 1 else ShuffleGrouping()
 
 
 def _label(node: Node) -> str:

@@ -145,6 +145,7 @@ class UpdateStateByKey(Processor):
     updater: CombinerAggregator
     name = "update_state_by_key"
     stateful = True
+    by_key = True
     ends_window = True
 
     def bind(self, place: Place) -> Bound:  # noqa: D102

@@ -24,6 +24,7 @@ class Join(Processor):
     name = "join"
     stateful = True
     gathers = True
+    by_key = True
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         return self._in_window(place) if place.windowed else self._at_once(place)
@@ -83,6 +84,7 @@ class CoGroupByKey(Processor):
     name = "co_group_by_key"
     stateful = True
     gathers = True
+    by_key = True
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         (forward,), store = place.forward, place.store

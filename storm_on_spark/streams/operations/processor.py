@@ -63,6 +63,8 @@ class Processor(ABC):
     """Whether it keeps something from one value to the next, outside of windows."""
     gathers: ClassVar[bool] = False
     """Whether it gives results for a whole window instead of for each value."""
+    by_key: ClassVar[bool] = False
+    """Whether one task has to get all pairs with one key."""
     ends_window: ClassVar[bool] = False
     """Whether what comes after it belongs to no window any more."""
 

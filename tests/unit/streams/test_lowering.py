@@ -50,6 +50,13 @@ def test_with_several_tasks_pairs_are_grouped_by_key_once() -> None:
     assert (source.component, grouping.describe(), topology["bolt2"].parallelism) == ("bolt1", "fields(key)", 3)
 
 
+def test_pairs_of_two_bolts_are_grouped_by_key_where_they_meet() -> None:
+    builder = StreamBuilder()
+    pairs(builder, 2).count_by_key().join(pairs(builder, 2).count_by_key()).print()
+    topology = builder.build()
+    assert [grouping.describe() for _, grouping in topology["bolt5"].inputs] == ["fields(key)"] * 2
+
+
 def test_a_total_is_made_in_one_task() -> None:
     builder = StreamBuilder()
     words(builder, 4).count().print()

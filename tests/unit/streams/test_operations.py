@@ -214,6 +214,17 @@ def test_update_state_by_key_and_its_query(parallelism: int) -> None:
     assert answers.values == [("to", 1), ("or", None), ("to", 2)]
 
 
+def test_a_function_may_use_one_that_is_defined_later() -> None:
+    builder, gather = StreamBuilder(), Gather()
+    builder.new_stream(ListSpout([]), ValueMapper(0)).map(lambda n: later(n)).to(gather)
+
+    def later(number: int) -> int:
+        return number + 1
+
+    TopologyBench(builder.build()).feed("spout1", [1])
+    assert gather.values == [2]
+
+
 def test_an_updater_of_ones_own() -> None:
     class Largest:
         def init(self) -> int:
@@ -294,6 +305,7 @@ CHANGED: list[int] = []
         (lambda s: s.window(3), "takes SlidingWindows"),
         (lambda s: s.union(3), "takes a stream"),
         (lambda s: s.aggregate(3), "takes a CombinerAggregator"),
+        (lambda s: s.aggregate(Sum), "takes a CombinerAggregator"),
         (lambda s: s.map_to_pair(lambda v: (v, v)).join(s), "takes a stream of pairs"),
         (lambda s: s.union(StreamBuilder().new_stream(ListSpout([[1]]))), "another StreamBuilder"),
         (lambda s: s.state_query(s), "takes what update_state_by_key returns"),

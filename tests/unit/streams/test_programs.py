@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pyarrow.compute as pc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from topology_bench import Gather, TopologyBench
@@ -18,6 +19,7 @@ WINDOW = TumblingWindows.of(Duration.seconds(1))
 STEPS: dict[str, Any] = {
     "map": lambda s: s.map_to_pair(lambda pair: (pair[0] + 1, pair[1])),
     "filter": lambda s: s.filter(lambda pair: pair[0] != 1),
+    "filter columns": lambda s: s.filter(pc.field("key") != 1),
     "flat_map_values": lambda s: s.flat_map_values(lambda value: [value, value]),
     "count_by_key": lambda s: s.count_by_key(),
     "reduce_by_key": lambda s: s.reduce_by_key(max),
@@ -52,7 +54,7 @@ def built(program: list[Any], parallelism: int) -> tuple[Any, list[Gather]]:
             streams.append(moved.repartition(second % 3 + 1) if parallelism > 1 else moved)
         elif name == "window" and not in_window:
             streams.append(stream.window(WINDOW))
-        elif i != j and in_window == windowed[j] and (name == "union" or (name == "join" and in_window)):
+        elif i != j and in_window == windowed[j] and name in ("union", "join"):
             other = streams[j]
             streams.append(stream.union(other) if name == "union" else stream.join(other, lambda a, b: a * 10 + b))
         else:

@@ -240,6 +240,10 @@ def test_what_makes_no_sense_is_refused() -> None:
     for wrong in (3, Count(0)):
         with pytest.raises(InvalidTopologyError, match="a positive Count or Duration"):
             TumblingWindows.of(wrong)  # type: ignore[arg-type]
+    timed = StreamBuilder()
+    values(timed).window(SECOND.with_timestamp_field("ts")).count().print()
+    with pytest.raises(InvalidTopologyError, match='takes its time from the field "ts", but the tuples of "spout1"'):
+        timed.build()
     pairs(builder).window(THREE).join(pairs(builder).window(SECOND)).print()
     with pytest.raises(InvalidTopologyError, match="values of two different windows meet here"):
         builder.build()
