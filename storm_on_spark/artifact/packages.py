@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -144,12 +144,3 @@ def _normal(name: str) -> str:
     'googleapis-common-protos'
     """
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def versions_text(versions: Mapping[str, str]) -> str:
-    """Returns names with versions, for people.
-
-    >>> versions_text({"b": "2", "a": "1"})
-    'a 1, b 2'
-    """
-    return ", ".join(f"{name} {versions[name]}" for name in sorted(versions))

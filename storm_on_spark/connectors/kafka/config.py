@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar, Final
 
-from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.connectors.kafka.names import StormNames
@@ -111,10 +110,6 @@ class KafkaSpoutConfig:
     def matches(self, topic: str) -> bool:
         """Returns whether a topic is read because of the pattern."""
         return self.pattern is not None and self.pattern.fullmatch(topic) is not None
-
-    def shown_properties(self) -> dict[str, Any]:
-        """Returns `properties` with secrets made unreadable."""
-        return hidden(self.properties)
 
 
 class KafkaSpoutConfigBuilder(StormNames):

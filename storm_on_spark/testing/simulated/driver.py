@@ -9,7 +9,7 @@ The topology's configuration says what it does:
     simulated.fail        it fails to start, with this message
     simulated.hang        true: it stops beating once it runs
     simulated.deaf        true: it does not end when it is asked to
-    simulated.child       true: it starts a process, which goes on when it dies
+    simulated.child       true: it starts a process, which continues when it dies
 """
 
 from __future__ import annotations
