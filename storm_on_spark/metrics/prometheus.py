@@ -40,6 +40,7 @@ storm_topology_state_rows | gauge | topology | Entries of its state stores
 storm_topology_state_bytes | gauge | topology | Memory of its state stores
 storm_topology_memory_bytes | gauge | topology | Resident memory of its driver's processes
 storm_topology_cpu_seconds | gauge | topology | Processor time of those that live
+storm_topology_warning | gauge | topology rule component | 1 for each early warning that holds
 storm_topology_complete_latency_seconds | gauge | topology quantile | From emit to ack, of the last 10 minutes
 storm_component_emitted_tuples | counter | topology component | Tuples, each once however many tasks received it
 storm_component_transferred_tuples | counter | topology component | The same, once for each task that received it

@@ -34,6 +34,7 @@ from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
 from storm_on_spark.cluster.rest.lag import lag_page
 from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.warned import topology_warnings
 from storm_on_spark.metrics.prometheus import Samples, process_text
 
 PREFIX = "/api/v1"
@@ -300,6 +301,9 @@ class Endpoints:
             info = picture.info(topology_id)
             if info is not None:
                 samples.add_topology(topology_id, info)
+            for warning in topology_warnings(picture, snapshot.storms[topology_id]):
+                place = topology_id, warning.rule, warning.component
+                samples.add("storm_topology_warning", place, 1)
         return process_text([samples])
 
     def _picture(self) -> Picture:

@@ -17,6 +17,8 @@ from storm_on_spark.web.model import Part, Shape
 from storm_on_spark.web.rates import Pace
 
 _LEVELS: Final = ((0.3, "cool"), (0.7, "warm"), (0.9, "hot"))
+_SMALL: Final = 1500
+"""Below this width a picture may shrink to that of the page; a larger one scrolls."""
 _TITLE_CHARS: Final = 18
 _NOTE_CHARS: Final = 27
 
@@ -78,13 +80,14 @@ def topology_graph(shape: Shape, pace: Pace, links: Mapping[str, str]) -> Markup
         place = layout.places[part.id]
         drawn.append(_box(part, place.x, place.y, pace, links.get(part.id, "")))
     width, height = layout.width, layout.height
+    classes = "graph small" if width < _SMALL else "graph"
     words = ", ".join(sorted(shape.parts)[:60])
     return Markup(
-        '<svg class="graph" xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" '
+        '<svg class="{4}" xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" '
         'viewBox="0 0 {0:.0f} {1:.0f}" role="group" aria-label="{2}"><defs><marker id="arrowhead" viewBox="0 0 8 8" '
         'refX="1" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z"/></marker></defs>{3}</svg>'
-    ).format(width, height, f"Graph of the topology: {one_line(words)}", Markup("").join(drawn))
+    ).format(width, height, f"Graph of the topology: {one_line(words)}", Markup("").join(drawn), classes)
 
 
 def _in_order(parts: list[Part], shape: Shape) -> list[Part]:

@@ -97,7 +97,7 @@ def test_a_follower_hands_an_action_to_the_leader_and_both_say_who_did_it(
         assert page.status_code == 200
         assert "words" in page.text
         topology = operator.get(f"/ui/topology/{topology_id}").text
-        assert "It waits for a slot" in topology
+        assert "the topology waits for a slot" in topology
     act = f"/ui/topology/{topology_id}/act"
     with browser(second, user="bob", secret="builder") as reader:
         wait_for(lambda: reader.get(f"/ui/topology/{topology_id}").status_code == 200, "the follower knows it")
@@ -111,12 +111,34 @@ def test_a_follower_hands_an_action_to_the_leader_and_both_say_who_did_it(
         wait_for(lambda: "INACTIVE" in operator.get(f"/ui/topology/{topology_id}").text, "it is inactive")
 
         def listed() -> list[list[str]]:
-            rows = re.findall(r"<tr><td>.*?</tr>", operator.get(f"/ui/topology/{topology_id}/changes").text)
+            rows = re.findall(r"<tr><td[^>]*>.*?</tr>", operator.get(f"/ui/topology/{topology_id}/changes").text)
             return [re.findall(r"<td[^>]*>(.*?)</td>", row)[1:] for row in rows]
 
         wait_for(lambda: len(listed()) == 2, "both changes are listed")
         assert listed()[0] == ["ada", "deactivate"]
         assert listed()[1][1] == "submit"
+
+
+def test_every_method_of_rest_as_nobody_a_reader_and_an_admin(conf: dict[str, Any], nimbuses: list[Nimbus]) -> None:
+    root = f"http://{nimbuses[0].address}"
+    with (
+        httpx.Client(trust_env=False) as nobody,
+        httpx.Client(auth=httpx.DigestAuth("bob", "builder"), trust_env=False) as reader,
+        httpx.Client(auth=httpx.DigestAuth("ada", "countess"), trust_env=False) as admin,
+    ):
+        paths = admin.get(f"{root}/api/v1/openapi.json").json()["paths"]
+        tried = set()
+        for path, methods in paths.items():
+            for method in methods:
+                if method not in ("get", "post", "put"):
+                    continue
+                where = root + re.sub(r"\{[^}]+\}", "x", path)
+                tried.add(method)
+                assert nobody.request(method, where).status_code == 401, (method, path)
+                status = reader.request(method, where).status_code
+                assert (status == 403) is (method != "get"), (method, path, status)
+                assert admin.request(method, where).status_code not in (401, 403), (method, path)
+        assert tried == {"get", "post", "put"}
 
 
 def test_a_reader_changes_nothing_by_rest(conf: dict[str, Any], nimbuses: list[Nimbus]) -> None:
