@@ -161,7 +161,8 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         self._context, self._collector = context, collector
         self._window_definition = self.definition(conf)
         self._stamp_of = _extractor(self._timestamp)
-        self._streams = list(context.this_sources())
+        self._timed = bool(self._window_definition.timers)
+        self._streams = [(source.component, source.stream) for source in context.this_sources()]
         self._late: Counter | None = context.register_counter(LATE_TUPLES) if self._stamp_of is not None else None
         self._windowed = WindowedOutputCollector(collector)
         #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
@@ -196,7 +197,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
 
     @property
     def _now(self) -> int:
-        return self._context.time_ms if self._window_definition.timers else 0
+        return self._context.time_ms if self._timed else 0
 
     def _stamp(self, tup: Tuple) -> int:
         assert self._stamp_of is not None, "tuples bring no time"
@@ -270,7 +271,7 @@ class WindowedBoltExecutor(WindowExecutor[WindowManager]):
         return manager.add(tup, now)
 
     def _add_event(self, manager: WindowManager, tup: Tuple, stamp: int, now: int) -> bool:
-        return manager.add_event(tup, tup.source_global_stream_id, stamp, now)
+        return manager.add_event(tup, (tup.source_component, tup.source_stream), stamp, now)
 
     def _evaluate(self, manager: WindowManager, due: Iterable[Activation]) -> None:
         for activation in due:

@@ -71,7 +71,7 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
         return due
 
     def _add_event(self, manager: AggregateManager, tup: Tuple, stamp: int, now: int) -> bool:
-        if not manager.add_event(self._key(tup), tup, tup.source_global_stream_id, stamp, now):
+        if not manager.add_event(self._key(tup), tup, (tup.source_component, tup.source_stream), stamp, now):
             return False
         self._collector.ack(tup)
         return True

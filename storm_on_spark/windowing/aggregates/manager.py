@@ -7,11 +7,10 @@ from math import gcd
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.windowing.aggregates.panes import Panes
 from storm_on_spark.windowing.definition import Count, WindowDefinition
-from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
+from storm_on_spark.windowing.rules.watermark import Source, WatermarkGenerator
 
 
 class Due(NamedTuple):
@@ -68,7 +67,7 @@ class PaneManager(Generic[P]):
         now: the topology's time, in ms.
     """
 
-    def __init__(self, definition: WindowDefinition, panes: P, streams: Iterable[GlobalStreamId], now: int) -> None:
+    def __init__(self, definition: WindowDefinition, panes: P, streams: Iterable[Source], now: int) -> None:
         self.definition = definition
         self.panes = panes
         self.watermark = WatermarkGenerator(streams, definition.lag_ms, definition.idle_ms, now)
@@ -147,7 +146,7 @@ class AggregateManager(PaneManager[Panes]):
             return
         self.panes.add(key, self._pane_of_now(now), tup)
 
-    def add_event(self, key: Any, tup: Tuple, stream: GlobalStreamId, stamp: int, now: int) -> bool:
+    def add_event(self, key: Any, tup: Tuple, stream: Source, stamp: int, now: int) -> bool:
         """A tuple that brings its time has come; returns whether it came in time."""
         if not self.watermark.track(stream, stamp, now):
             return False

@@ -16,7 +16,7 @@ from storm_on_spark.api.metrics.instruments import Counter
 from storm_on_spark.api.state import KeyValueState, StatefulBatchBolt
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TIMER_STREAM
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
+from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import BatchOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.windowing.aggregates.functions import Aggregate
@@ -26,6 +26,7 @@ from storm_on_spark.windowing.columnar.reduction import Reduction
 from storm_on_spark.windowing.columnar.window import BatchWindow
 from storm_on_spark.windowing.definition import Count, WindowDefinition, WindowSettings
 from storm_on_spark.windowing.executor import LATE_TUPLES, MANAGER
+from storm_on_spark.windowing.rules.watermark import Source
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,7 @@ class ColumnManager(PaneManager[ColumnPanes]):
             if self._came == self._next:
                 yield from self._evaluated(self._came)
 
-    def add_events(self, rows: pa.Table, stamps: NDArray[np.int64], stream: GlobalStreamId, now: int) -> int:
+    def add_events(self, rows: pa.Table, stamps: NDArray[np.int64], stream: Source, now: int) -> int:
         """Rows that bring their time have come; returns how many were late."""
         self.watermark.track(stream, int(stamps.max()), now)
         late = stamps < self.watermark.last
@@ -145,7 +146,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
         """Prepares the bolt."""
         self._context = context
         self._window_definition = self.definition(conf)
-        self._streams = list(context.this_sources())
+        self._streams = [(source.component, source.stream) for source in context.this_sources()]
         self._late: Counter | None = context.register_counter(LATE_TUPLES) if self._timestamp is not None else None
         self._windowed = UnanchoredCollector(collector)
         #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
@@ -190,7 +191,8 @@ class BatchWindowExecutor(StatefulBatchBolt):
             self._evaluate(manager, manager.add(pa.Table.from_batches([batch]), now))
         else:
             rows = pa.Table.from_batches([batch])
-            late = manager.add_events(rows, self._stamps(batch), collector.source, now)
+            source = collector.source.component, collector.source.stream
+            late = manager.add_events(rows, self._stamps(batch), source, now)
             if late and self._late is not None:
                 self._late.inc(late)
                 log.info("%d late tuples of %s are not processed", late, collector.source)

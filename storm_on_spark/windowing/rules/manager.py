@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
-from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.windowing.content.queue import EventQueue, Part, joined
 from storm_on_spark.windowing.definition import Duration, WindowDefinition
@@ -18,7 +17,7 @@ from storm_on_spark.windowing.rules.triggers import (
     WatermarkTimeTrigger,
     trigger_for,
 )
-from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
+from storm_on_spark.windowing.rules.watermark import Source, WatermarkGenerator
 
 
 class Activation(NamedTuple):
@@ -60,7 +59,7 @@ class WindowManager:
         [3, 4, 5]
     """
 
-    def __init__(self, definition: WindowDefinition, streams: Iterable[GlobalStreamId], now: int) -> None:
+    def __init__(self, definition: WindowDefinition, streams: Iterable[Source], now: int) -> None:
         self.queue = EventQueue()
         self.watermark = WatermarkGenerator(streams, definition.lag_ms, definition.idle_ms, now)
         self._previous = Previous()
@@ -90,7 +89,7 @@ class WindowManager:
         if isinstance(self._trigger, CountTrigger):
             yield from self._evaluated(self._trigger.on_tuple(now))
 
-    def add_event(self, tup: Tuple, stream: GlobalStreamId, stamp: int, now: int) -> bool:
+    def add_event(self, tup: Tuple, stream: Source, stamp: int, now: int) -> bool:
         """A tuple that brings its time has come; returns whether it came in time."""
         if not self.watermark.track(stream, stamp, now):
             return False

@@ -56,10 +56,10 @@ def test_timers_come_before_other_tuples_once_in_a_micro_batch(bolt: Any) -> Non
     task = plan.components["bolt"].tasks[0]
     operator = Operator((plan.stages[plan.components["bolt"].stage],), exchange=True)
     number = worker.wiring.stream("source", "default").number
-    tuples = chunk.encode_tuples([("a",)], None, None, target=task, source=1, sequence=0, stream=number)
+    tuples, _ = chunk.encode_tuples([("a",)], None, None, target=task, source=1, sequence=0, stream=number)
     for batch, (before, now) in enumerate([(0, 250), (250, 1000), (1000, 1150), (1150, 2500)]):
-        clocks = list(due_clocks(worker.wiring, before, now, plan.placement[task]))
-        chunks = [chunk.with_header(body) for body in [tuples, *clocks] if chunk.read_header(body).target == task]
+        clocks = map(chunk.with_header, due_clocks(worker.wiring, before, now, plan.placement[task]))
+        chunks = [found for found in [tuples, *clocks] if found[0].target == task]
         list(execute_operator(worker, operator, chunks, BatchInfo(batch, 0), lambda _: state))
     assert worker.tasks[task].bolt.instance.seen == [
         ("a", 250),
