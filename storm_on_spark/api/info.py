@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from storm_on_spark.api.text import html
 from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.traces import location
+from storm_on_spark.api.text.wording import milliseconds
 
 COUNTERS: Final = ("executed", "emitted", "transferred", "acked", "failed")
 """Names of a component's counters, in the order in which tables show them."""
@@ -355,6 +356,8 @@ class TopologyInfo:
     """By the names of `WINDOWS`; not part of `to_dict`."""
     load: LoadInfo | None = None
     """Not part of `to_dict`."""
+    mode: str = ""
+    """How tuples are executed at the moment: `real time`, as they come, or `micro-batches`; empty once it has ended."""
 
     def over(self, window: str) -> TopologyInfo:
         """Returns the same with the counters and latencies of a window in place of those since this start.
@@ -415,7 +418,9 @@ class TopologyInfo:
             f"{self.failed:,} failed, {self.pending:,} pending"
         )
         if latency is not None:
-            counts += "; complete latency " + ", ".join(f"{key} {value:,.0f} ms" for key, value in latency.items())
+            counts += "; complete latency " + ", ".join(
+                f"{key} {milliseconds(value)}" for key, value in latency.items()
+            )
         headings = ["component", "kind", "tasks", *COUNTERS, "execute ms"]
         rows: list[list[object]] = [
             [part.id, part.kind, part.tasks, *part.counters, part.execute_latency_ms]

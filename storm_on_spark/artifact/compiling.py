@@ -26,7 +26,9 @@ from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.explain.mermaid import explain_mermaid
 from storm_on_spark.plan.explain.picture import plan_html
 from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.spark.checkpoint.location import location_of
 from storm_on_spark.spark.compiled import CompiledTopology
+from storm_on_spark.spark.session.real_time import why_batches_here
 from storm_on_spark.spark.session.settings import parallelism_of
 
 DRAWN_FOR: Final = 4
@@ -107,7 +109,10 @@ def _write(job: Job, folder: Path, say: Callable[[str], object]) -> Written:
     checkpoint = CheckpointSettings.of(conf).folder
     parallelism = parallelism_of(job.master, settings, DRAWN_FOR) if job.master else None
     parallelism = parallelism or DRAWN_FOR
-    plan = job.compiled.placed(parallelism)
+    # Without a master it may run anywhere.
+    where = job.master or settings.get("spark.master") or "an unknown cluster"
+    in_store = checkpoint is not None and location_of(checkpoint).path is None
+    plan = job.compiled.placed(parallelism, session=why_batches_here(conf, where, in_store=in_store))
     jar_list = submitting.jar_list(checkpoint)
     secret = sorted(key for key in job.conf if conf.get(key) != job.conf[key])
     in_code = tuple(key for key in secret if job.own_conf.get(key) == job.conf[key])

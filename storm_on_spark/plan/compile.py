@@ -68,12 +68,13 @@ def compile_graph(topology: Topology, conf: Mapping[str, object] | None = None) 
     return graph
 
 
-def place(graph: LogicalGraph, partitions: int) -> PlacedPlan:
+def place(graph: LogicalGraph, partitions: int, session: str = "") -> PlacedPlan:
     """Returns the physical plan of a topology.
 
     Args:
         graph: what `compile_graph` returned.
         partitions: how many partitions there are; may not change over the life of a checkpoint.
+        session: why tuples wait for micro-batches in the session; "" if nothing there prevents real time.
 
     Raises:
         ValueError: `partitions` is less than 1.
@@ -103,4 +104,5 @@ def place(graph: LogicalGraph, partitions: int) -> PlacedPlan:
         partitions=graph.partitions,
         placement=dict(sorted(graph.placement.items())),
         keys=dict(sorted(graph.keys.items())),
+        session=session,
     )

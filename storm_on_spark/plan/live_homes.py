@@ -1,19 +1,64 @@
-"""Which live process executes which tasks, in real time."""
+"""What is live in real time: whether tasks may be, and which live process executes which."""
 
 from __future__ import annotations
 
-from storm_on_spark.plan.model import PlacedPlan
+from collections.abc import Iterable, Mapping
+
+from storm_on_spark.api.topology import ComponentKind
+from storm_on_spark.plan.model import WITH_STATE, PlacedPlan, PlannedComponent, Stage
 from storm_on_spark.plan.settings import LiveSettings, TaskSettings
+
+_COLUMNAR = (ComponentKind.BATCH_SPOUT, ComponentKind.BATCH_BOLT)
+
+
+def why_batches(components: Mapping[str, PlannedComponent], stages: Iterable[Stage], conf: Mapping[str, object]) -> str:
+    """Returns why the tuples of a topology wait for micro-batches, in whatever session; "" if they needn't.
+
+    Args:
+        components: of the topology, by id.
+        stages: that execute them.
+        conf: the topology's configuration.
+    """
+    settings = LiveSettings.of(conf)
+    if not settings.allowed:
+        return f"topology.profile is {settings.profile}"
+
+    def named(parts: Iterable[PlannedComponent]) -> str:
+        return ", ".join(part.id for part in parts)
+
+    # Nothing may be executed before it is planned beside a bolt that writes a micro-batch under its plan.
+    if sinks := named(part for part in components.values() if part.planned_first):
+        return f"the tuples of {sinks} are written with each micro-batch"
+    if native := named(part for part in components.values() if part.kind is ComponentKind.NATIVE_SPOUT):
+        return f"Spark itself reads the rows of {native}, in micro-batches"
+    if settings.spouts != "driver":
+        return "spouts on executors are not heard between micro-batches"
+    if not any(stage.kind in WITH_STATE for stage in stages):
+        return "nothing is acked and no bolt has state, so there is nothing to hand over at a checkpoint"
+    if not settings.asked and (columnar := named(part for part in components.values() if part.kind in _COLUMNAR)):
+        return f"record batches, as of {columnar}, are faster in micro-batches; topology.profile: realtime is sooner"
+    return ""
+
+
+def why_not_live(plan: PlacedPlan) -> str:
+    """Returns why the tuples of a plan wait for micro-batches; "" if its tasks are live."""
+    reason = why_batches(plan.components, plan.stages, plan.conf) or plan.session
+    if reason or len(plan.operators) == 1:
+        return reason
+    if not LiveSettings.of(plan.conf).asked:
+        return f"there are {plan.partitions} partitions, and tasks can be live on one only (topology.partitions)"
+    return (
+        f"tasks on {plan.partitions} partitions execute in micro-batches; topology.partitions must be 1, and "
+        "topology.workers says how many live processes there are"
+    )
 
 
 def processes_of(plan: PlacedPlan) -> int:
     """Returns how many live processes a topology has: `topology.workers`, but no more than any bolt has tasks.
 
-    None, 0, where tasks execute in micro-batches. Nothing is executed before it is planned beside a bolt that writes a
-    micro-batch under its plan, such as `DeltaBolt` and `FileBolt`: a topology with such a bolt can't be live either.
+    None, 0, where tasks execute in micro-batches.
     """
-    sinks = any(part.planned_first for part in plan.components.values())
-    if not LiveSettings.of(plan.conf).realtime or len(plan.operators) > 1 or sinks:
+    if why_not_live(plan):
         return 0
     widest = max((len(part.tasks) for part in plan.components.values() if not part.kind.is_spout), default=1)
     return min(TaskSettings.of(plan.conf).workers, widest)

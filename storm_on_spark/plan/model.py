@@ -135,6 +135,9 @@ class PlacedPlan:
     partitions: int
     placement: Mapping[int, int]
     keys: Mapping[int, int]
+    session: str = ""
+    """Why tuples wait for micro-batches in the session that it runs in, if there is a reason. No checkpoint depends on
+    it."""
 
     def __post_init__(self) -> None:
         for name in _MAPPINGS:

@@ -29,6 +29,11 @@ class LiveSettings(Settings):
     checkpoint_ms: Annotated[int, Config.TOPOLOGY_STATE_CHECKPOINT_INTERVAL]
 
     @property
-    def realtime(self) -> bool:
-        """Whether tasks are to be live."""
+    def asked(self) -> bool:
+        """Whether somebody has asked for real time."""
         return self.profile == "realtime"
+
+    @property
+    def allowed(self) -> bool:
+        """Whether tasks may be live, which they are where the plan and the session allow it."""
+        return self.profile is None or self.asked

@@ -7,12 +7,10 @@ import dataclasses
 import json
 import logging
 import os
-import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from storm_on_spark.api.config import (
@@ -23,6 +21,7 @@ from storm_on_spark.api.config import (
     without_effect_sentence,
 )
 from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
+from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.launch.settings import PlaceSettings
@@ -31,20 +30,20 @@ from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.explain.mermaid import explain_mermaid
 from storm_on_spark.plan.explain.picture import plan_html
 from storm_on_spark.plan.explain.text import explain_text
+from storm_on_spark.plan.live_homes import why_not_live
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.passes.placement import partitions_of
 from storm_on_spark.plan.settings import LiveSettings, TaskSettings
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
-from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.at_work import clear_work
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
 from storm_on_spark.runtime.processes.at_once import belongs_here
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import ReportSettings, TrackingSettings
-from storm_on_spark.runtime.run.spec import make_spec, pickled
+from storm_on_spark.runtime.run.spec import make_spec, pickled, user_path
 from storm_on_spark.runtime.spouts.host_process import spout_groups
 from storm_on_spark.runtime.storage import Storage, inside
 
@@ -52,9 +51,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from storm_on_spark.spark.checkpoint.directory import Checkpoint, Manifest
+    from storm_on_spark.spark.checkpoint.directory import Manifest
     from storm_on_spark.spark.checkpoint.owner import Fence
     from storm_on_spark.spark.running.topology import TopologyQuery
+    from storm_on_spark.spark.session import ComingSession
     from storm_on_spark.spark.session.interrupts import InterruptsWait
 
 log = logging.getLogger(__name__)
@@ -179,10 +179,11 @@ class CompiledTopology:
             SetupError: Spark can't be started, or the session is not a classic one.
         """
         if format == "spark":
+            from storm_on_spark.spark.query.explained import spark_plan
             from storm_on_spark.spark.session import local_session
 
             spark = spark or local_session(master, self.session_conf(), checkpoint)
-            return _explain_spark(self.expected(spark, checkpoint=checkpoint), spark)
+            return spark_plan(self.expected(spark, checkpoint=checkpoint), spark)
         plan = self.expected(spark, master, checkpoint)
         if format == "json":
             return json.dumps(explain_dict(plan), indent=2)
@@ -208,8 +209,9 @@ class CompiledTopology:
         from storm_on_spark.launch.conf_text import spark_conf
         from storm_on_spark.spark.checkpoint.directory import manifest_in
         from storm_on_spark.spark.checkpoint.location import location_of, place_of
-        from storm_on_spark.spark.session import cores, expected_parallelism
+        from storm_on_spark.spark.session import cores, expected_master, expected_parallelism
         from storm_on_spark.spark.session.classic import require_classic
+        from storm_on_spark.spark.session.real_time import why_batches_here
 
         if spark is not None:
             require_classic(spark)
@@ -217,35 +219,42 @@ class CompiledTopology:
         location = None if checkpoint is None else location_of(checkpoint)
         if location is not None and (spark is not None or location.path is not None):
             manifest = manifest_in(place_of(location, spark).open())
+        conf, in_store = spark_conf(self.graph.conf), location is not None and location.path is None
         if spark is not None:
-            return self.placed(spark.sparkContext.defaultParallelism, manifest)
-        return self.placed(expected_parallelism(master, spark_conf(self.graph.conf)) or cores(), manifest)
+            parallelism, master = spark.sparkContext.defaultParallelism, str(spark.sparkContext.master)
+        else:
+            parallelism, master = expected_parallelism(master, conf) or cores(), expected_master(master, conf)
+        return self.placed(parallelism, manifest, why_batches_here(self.graph.conf, master, in_store=in_store))
 
-    def placed(self, parallelism: int, manifest: Manifest | None = None) -> PlacedPlan:
+    def placed(self, parallelism: int, manifest: Manifest | None = None, session: str = "") -> PlacedPlan:
         """Returns the plan, with the number of partitions that the topology gets.
 
         Args:
             parallelism: the number of Spark's cores.
             manifest: the manifest of the checkpoint that the topology continues from; None for a first start.
+            session: why tuples wait for micro-batches in the session; "" if nothing there prevents real time.
         """
         if manifest is None:
-            return place(self.graph, partitions_of(self.graph, parallelism))
-        return place(resumed_graph(self.graph, manifest), manifest.partitions)
+            return place(self.graph, partitions_of(self.graph, parallelism, session), session)
+        return place(resumed_graph(self.graph, manifest), manifest.partitions, session)
 
     def start(
         self,
-        spark: SparkSession | None = None,
+        spark: SparkSession | ComingSession | None = None,
         name: str = "topology",
         checkpoint: str | os.PathLike[str] | None = None,
         clock: Clock | None = None,
         active: bool = True,
         fence: Fence | None = None,
         port: int = NO_PORT,
+        began: Callable[[Callable[[], TopologyInfo]], object] | None = None,
     ) -> TopologyQuery:
         """Starts the topology as one streaming query.
 
+        In real time a new topology executes tuples before Spark does: while the session and the query start.
+
         Args:
-            spark: the session to run on; None starts or reuses a local one.
+            spark: the session to run on, or one that is started when it is needed; None starts or reuses a local one.
             name: the topology's name.
             checkpoint: directory to keep state in and continue from; None for a temporary one.
             clock: the source of the topology's time; None for the machine's monotonic clock.
@@ -253,6 +262,7 @@ class CompiledTopology:
             fence: the fence of a checkpoint that drivers on several hosts may take over. Once it is lost, no further
                 batch is planned and the topology ends.
             port: the port of the supervisor's slot that this process runs in, if any.
+            began: called with what returns status and counters, once spouts are being opened and Spark may still start.
 
         Raises:
             CheckpointError: the checkpoint can't be used for this topology.
@@ -263,7 +273,7 @@ class CompiledTopology:
         from storm_on_spark.spark.session.interrupts import InterruptsWait
 
         with InterruptsWait() as interrupts:
-            topology = self._start(interrupts, spark, name, checkpoint, clock, active, fence, port)
+            topology = self._start(interrupts, spark, name, checkpoint, clock, active, fence, port, began)
         if interrupts.have_come:
             topology.stop()
             interrupts.check()
@@ -272,17 +282,19 @@ class CompiledTopology:
     def _start(
         self,
         interrupts: InterruptsWait,
-        spark: SparkSession | None,
+        spark: SparkSession | ComingSession | None,
         name: str,
         checkpoint: str | os.PathLike[str] | None,
         clock: Clock | None,
         active: bool,
         fence: Fence | None,
         port: int,
+        began: Callable[[Callable[[], TopologyInfo]], object] | None,
     ) -> TopologyQuery:
         from storm_on_spark.runtime.batches.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
+        from storm_on_spark.runtime.live.early import EarlyTasks
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
@@ -295,15 +307,18 @@ class CompiledTopology:
         from storm_on_spark.spark.query.valves import Valves
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
+        from storm_on_spark.spark.running.fenced import fenced_poll, tidy
         from storm_on_spark.spark.running.interrupts import interruptible
         from storm_on_spark.spark.running.outlets import Outlets
         from storm_on_spark.spark.running.state_stores import close_state_stores
         from storm_on_spark.spark.running.topology import TopologyQuery
-        from storm_on_spark.spark.session import local_session, settings_applied
+        from storm_on_spark.spark.session import ComingSession, local_session, settings_applied
         from storm_on_spark.spark.session.classic import require_classic
+        from storm_on_spark.spark.session.real_time import is_here, why_batches_here
 
-        if spark is not None:
+        if spark is not None and not isinstance(spark, ComingSession):
             require_classic(spark)
+            spark = ComingSession.of(spark)
         start_id = uuid.uuid4().hex
         early: list[Failure] = []
         running: list[TopologyQuery] = []
@@ -323,27 +338,38 @@ class CompiledTopology:
             if self.warning:
                 log.warning("%s", self.warning)
             location = None if checkpoint is None else location_of(checkpoint)
+            wanted_conf = self.session_conf()
+            coming = spark or ComingSession.local(
+                lambda: local_session(None, wanted_conf, checkpoint), None, wanted_conf
+            )
+
+            def session_of() -> SparkSession:
+                with interrupts.let_through() if coming.session is None else contextlib.nullcontext():
+                    return coming.get()
+
             if location is not None and location.path is None:
                 # Only a session knows how to reach a store.
-                with interrupts.let_through():
-                    spark = spark or local_session(None, self.session_conf(), checkpoint)
-            store = open_checkpoint(location, spark, fence)
+                session_of()
+            store = open_checkpoint(location, coming.session, fence)
             stack.callback(store.close)
             on_cluster = fence is not None
             fence = fence or store.fence
             manifest = store.manifest()
             resumed = store.committed() if manifest is not None and store.committed() >= 0 else None
-            with interrupts.let_through():
-                spark = spark or local_session(None, self.session_conf())
-            open_callbacks(spark)
-            plan = self.placed(spark.sparkContext.defaultParallelism, manifest)
+            in_store = store.location.path is None
+            here = why_batches_here(self.graph.conf, coming.master, in_store=in_store, by_hand=clock is not None)
+            plan = self.placed(coming.parallelism, manifest, here)
+            # What has state waits for Spark, which keeps it. Executors elsewhere start their own live process.
+            at_once = manifest is None and not why_not_live(plan) and is_here(coming.master)
+            if not at_once:
+                open_callbacks(session_of())
             manifest = store.claim(name, plan)
-            _tidy(store, fence)
+            tidy(store, fence)
             # Also at the end, because an executor may have been killed without the driver.
-            stack.callback(_tidy, store, fence)
+            stack.callback(tidy, store, fence)
             place = PlaceSettings.of(plan.conf)
             remote = place.spouts == "executors"
-            durability = durability_of(place, str(spark.sparkContext.master), on_cluster)
+            durability = durability_of(place, coming.master, on_cluster)
             named = {
                 **plan.conf,
                 Config.TOPOLOGY_NAME: name,
@@ -352,7 +378,7 @@ class CompiledTopology:
             }
             plan = dataclasses.replace(plan, conf=named)
             folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
-            spec = make_spec(plan, name, manifest.storm_id, start_id, _user_path(), folder[0], folder[1], port)
+            spec = make_spec(plan, name, manifest.storm_id, start_id, user_path(), folder[0], folder[1], port)
             clear_notes(store.own, at_start=True)
             clear_work(store.own)
             durable = None
@@ -361,22 +387,21 @@ class CompiledTopology:
                 if durability == "machine":
                     durable = MachineDurability(store.location.path)
             written = Written(plan, manifest.storm_id, OffsetLog(store.root), durable)
-            written.open(spark)
+            if not at_once:  # nothing that is live writes there
+                written.open(session_of())
             make_host = None
             if remote:
-                spouts = ExecutorSpouts(spark, name, start_id, len(spout_groups(plan)))
+                spouts = ExecutorSpouts(session_of(), name, start_id, len(spout_groups(plan)))
                 stack.callback(spouts.close)
                 make_host = spouts.host
-            # A live process has its own clock, and only learns of files written on this machine.
-            here = clock is None and not remote and store.location.path is not None
-            live = LiveClient(start_id, ReportSettings.of(plan.conf).stall_secs) if spec.realtime and here else None
+            live = LiveClient(start_id, ReportSettings.of(plan.conf).stall_secs) if spec.realtime else None
             valves = Valves()
             outlets, recorder = Outlets(plan.conf), Recorder(inside(store.own, "metrics"))
             coordinator = Coordinator(
                 spec,
                 store.own,
                 clock or SystemClock(),
-                active,
+                active and not at_once,
                 on_failure,
                 durable,
                 make_host,
@@ -389,19 +414,31 @@ class CompiledTopology:
             # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
             coordinator.launch(store.planned(), store.committed())
-            poll = coordinator.poll if fence is None else _fenced(coordinator.poll, fence, on_failure)
+            early_tasks = None
+            if at_once and live is not None:
+                settled = partial(coordinator.set_active, active)
+                early_tasks = EarlyTasks(live, spec, coordinator.look_at_live, settled)
+                stack.callback(early_tasks.close)
+                early_tasks.start()
+            if began is not None:
+                began(lambda: coordinator.metrics.info(name, "ACTIVE", time.monotonic() - started, None))
+            session = session_of()
+            open_callbacks(session)
+            poll = coordinator.poll if fence is None else fenced_poll(coordinator.poll, fence, on_failure)
             server = OffsetServer(poll, on_failure)
             stack.callback(server.close)
             settings = SourceSettings(start_id, spec.dumps(), server.path, plan.partitions)
             wanted = {"spark.sql.shuffle.partitions": str(plan.partitions)}
-            with settings_applied(spark, wanted):
-                frame, places = lower(spark, spec, settings)
+            with settings_applied(session, wanted):
+                frame, places = lower(session, spec, settings)
             with interrupts.let_through(), interruptible():
                 coordinator.wait_until_open()
             # If a spout opens and fails immediately, the topology has failed.
             if early and not coordinator.has_opened(early[0].task):
                 raise topology_failed(name, early[0])
-            session = spark
+            if early_tasks is not None:
+                with interrupts.let_through(), interruptible():
+                    early_tasks.hand_over()
 
             def start_query() -> StreamingQuery:
                 with settings_applied(session, wanted), reporting_failure(name):
@@ -431,7 +468,7 @@ class CompiledTopology:
                 {name: text for spout in plan.native_spouts for name, text in spec.instance(spout).advice.items()},
                 start_query,
             )
-            topology.resumed_batch, topology.plan, topology.spark = resumed, plan, spark
+            topology.resumed_batch, topology.plan, topology.spark = resumed, plan, session
             running.append(topology)
             outlets.open(topology, name, recorder, port)
             # A reference cycle would keep an ended topology and its components until the next garbage collection.
@@ -440,17 +477,6 @@ class CompiledTopology:
                 topology.fail(failure)
             topology.watch()
             return topology
-
-
-def _explain_spark(plan: PlacedPlan, spark: SparkSession) -> str:
-    from storm_on_spark.spark.query.lowering import lower
-    from storm_on_spark.spark.query.positions import SourceSettings
-    from storm_on_spark.spark.session import settings_applied
-
-    spec = make_spec(plan, "explain", "explain", uuid.uuid4().hex, ())
-    with settings_applied(spark, {"spark.sql.shuffle.partitions": str(plan.partitions)}):
-        frame, _ = lower(spark, spec, SourceSettings(spec.start_id, spec.dumps(), "", plan.partitions))
-        return str(frame._jdf.queryExecution().logical().toString())  # noqa: SLF001 # no public way
 
 
 def resumed_graph(graph: LogicalGraph, manifest: Manifest) -> LogicalGraph:
@@ -463,36 +489,3 @@ def resumed_graph(graph: LogicalGraph, manifest: Manifest) -> LogicalGraph:
     if configured or ackers in (0, len(graph.acker_tasks)):
         return graph
     return compile_graph(graph.topology, {**graph.conf, Config.TOPOLOGY_ACKER_EXECUTORS: ackers})
-
-
-def _fenced(
-    poll: Callable[[Offset], Offset], fence: Fence, on_failure: Callable[[Failure], None]
-) -> Callable[[Offset], Offset]:
-    """Returns `poll`, which touches the checkpoint, restricted to the owner of the fence."""
-
-    def owned() -> bool:
-        reason = fence.lost()
-        if reason is not None:
-            on_failure(Failure("", None, reason))
-        return reason is None
-
-    def fenced(start: Offset) -> Offset:
-        if not owned():
-            return start
-        end = poll(start)
-        return end if end == start or owned() else start
-
-    return fenced
-
-
-def _tidy(store: Checkpoint, fence: Fence | None) -> None:
-    # Don't remove what another owner is just writing.
-    if fence is None or fence.lost() is None:
-        # This must not prevent a start or an end; the disk may be broken.
-        with contextlib.suppress(OSError):
-            store.remove_half_written()
-
-
-def _user_path() -> tuple[str, ...]:
-    """Returns the folders that workers on this machine need to import the modules that the driver can import."""
-    return tuple(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path if not entry.endswith(".zip")))

@@ -109,8 +109,11 @@ class LocalCluster:
     ) -> TopologyQuery:
         conf = submitted[1]
         checkpoint = CheckpointSettings.of(conf).folder
-        session = self._session(checkpoint, compiled.session_conf())
-        query = compiled.start(session, name=name, checkpoint=checkpoint, clock=self._clock, active=active)
+        from storm_on_spark.spark.session import ComingSession
+
+        wanted = compiled.session_conf()
+        coming = ComingSession.local(lambda: self._session(checkpoint, wanted))
+        query = compiled.start(coming, name=name, checkpoint=checkpoint, clock=self._clock, active=active)
         query.log_failure()
         self._topologies[name], self._submitted[name] = query, submitted
         return query

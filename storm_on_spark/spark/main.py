@@ -22,6 +22,7 @@ from storm_on_spark.api.errors import ConfigError, InvalidTopologyError, StormEr
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.text.traces import trace_of
+from storm_on_spark.api.text.wording import milliseconds
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.document import document, to_json
@@ -32,7 +33,7 @@ from storm_on_spark.runtime.reports.observer import Lines, Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.checkpoint.temporary import check_temporary
 from storm_on_spark.spark.compiled import compile_topology
-from storm_on_spark.spark.session import check_session, local_session, log_file, stop_session
+from storm_on_spark.spark.session import ComingSession, check_session, local_session, log_file, stop_session
 from storm_on_spark.spark.session.answer import answer_only
 from storm_on_spark.spark.session.owned_folders import temporary_checkpoint
 
@@ -138,11 +139,13 @@ def _run(
         check_temporary(compiled.graph)
     progress, stopper = _Progress(options.quiet), Stopper()
     progress.say("Starting Spark ...")
-    with _session(compiled.session_conf(), checkpoint) as spark, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as spark_runs, contextlib.ExitStack() as stack:
+        wanted, given = compiled.session_conf(), checkpoint
+        coming = ComingSession.local(lambda: spark_runs.enter_context(_session(wanted, given)), None, wanted)
         if checkpoint is None:
             checkpoint = str(stack.enter_context(temporary_checkpoint()))
-        progress.say(f"Starting {name} ...")
-        query = compiled.start(spark, name=name, checkpoint=checkpoint)
+        query = compiled.start(coming, name=name, checkpoint=checkpoint)
+        spark = coming.get()
         # Until the topology runs, one signal is enough, because there is nothing to drain.
         stack.enter_context(stopper.counting())
         progress.begin(query, checkpoint, TrackingSettings.of(effective_conf(conf)))
@@ -238,7 +241,11 @@ def _print(outcome: Outcome, options: argparse.Namespace, answer: TextIO) -> Non
         if options.quiet:
             return
         latency = info.complete_latency_ms
-        text = "" if latency is None else f", complete latency p50 {latency['p50']:.0f} ms, p99 {latency['p99']:.0f} ms"
+        text = (
+            ""
+            if latency is None
+            else f", complete latency p50 {milliseconds(latency['p50'])}, p99 {milliseconds(latency['p99'])}"
+        )
         print(  # noqa: T201
             f"{info.name}: {info.status}; spouts: {info.emitted} emitted, {info.acked} acked, {info.failed} failed, "
             f"{info.pending} pending in {info.uptime_secs:.1f} s{text}",

@@ -96,3 +96,13 @@ def kind_of(value: object) -> str:
         ("'3' (str)", 'None')
     """
     return "None" if value is None else f"{short_repr(value)} ({type(value).__qualname__})"
+
+
+def milliseconds(value: float) -> str:
+    """Returns a latency in milliseconds, with a digit after the point where that is of use.
+
+    Example:
+        >>> milliseconds(0.849), milliseconds(1234.5)
+        ('0.8 ms', '1,234 ms')
+    """
+    return f"{value:,.0f} ms" if value >= 10 else f"{value:.1f} ms"

@@ -9,6 +9,7 @@ import click
 
 from storm_on_spark.api.info import ALL_TIME, WINDOWS
 from storm_on_spark.api.text.printable import printable
+from storm_on_spark.api.text.wording import milliseconds
 from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
 from storm_on_spark.cli.client.watching import watch_option, watched
 from storm_on_spark.cli.cluster.trend import Trend, done, lines_of, rate_rows
@@ -49,10 +50,12 @@ def show(screen: Console, page: dict[str, Any], trend: Trend | None = None) -> N
 
     say(f"{page['name']} ({page['id']}) is {page['status']}, submitted by {page['owner']} {page['uptime']} ago")
     say(f"driver: {_driver(page)}")
+    if page.get("mode"):
+        say(f"tuples are executed in {page['mode']}")
     say(f"code: on {page['replicationCount']} Nimbuses")
     spouts, latency = page["spoutStats"], page["completeLatencyMs"]
     everyone = next(line for line in page["topologyStats"] if line.get("window") == page.get("window"))
-    shown = "n/a" if not latency else ", ".join(f"{key} {value:,.0f} ms" for key, value in latency.items())
+    shown = "n/a" if not latency else ", ".join(f"{key} {milliseconds(value)}" for key, value in latency.items())
     say(
         f"spouts: {spouts['emitted']:,} emitted, {spouts['transferred']:,} transferred, {spouts['acked']:,} acked, "
         f"{spouts['failed']:,} failed, {page['pending']:,} pending; complete latency {shown}"

@@ -155,6 +155,7 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
     from storm_on_spark.spark.checkpoint.stored import is_in_a_store, reset_stored
     from storm_on_spark.spark.checkpoint.temporary import check_temporary
     from storm_on_spark.spark.compiled import compile_topology
+    from storm_on_spark.spark.session import ComingSession
 
     target = request.loaded or load(request.target)
     outcome.name = request.name or target.name
@@ -176,14 +177,22 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
         contextlib.ExitStack() as stack,
         Progress(screen, quiet=request.quiet) as progress,
         _kept_or_temporary(checkpoint) as checkpoint,
-        _session(request, compiled.session_conf(), checkpoint, outcome, progress) as spark,
+        contextlib.ExitStack() as spark_runs,
     ):
-        progress.tell(_ui(spark))
+        wanted = compiled.session_conf()
+
+        def start_spark() -> SparkSession:
+            session: SparkSession = spark_runs.enter_context(_session(request, wanted, checkpoint, outcome, progress))
+            return session
+
+        progress.say("Starting Spark ...")
+        coming = ComingSession.local(start_spark, request.master, wanted)
         if request.reset_checkpoint and in_store:
             # Only a session knows how to reach the store.
-            reset_stored(checkpoint, spark)
-        progress.say(f"Starting {outcome.name} ...")
-        query = compiled.start(spark, name=outcome.name, checkpoint=checkpoint)
+            reset_stored(checkpoint, coming.get())
+        with progress.beginning() as began:
+            query = compiled.start(coming, name=outcome.name, checkpoint=checkpoint, began=began)
+        spark = coming.get()
         tracking = TrackingSettings.of(effective_conf(conf))
         progress.observer = _observer(query, tracking, checkpoint)
         progress.tell(progress.observer.begins())
@@ -237,13 +246,13 @@ def _session(
 ) -> Iterator[Any]:
     from storm_on_spark.spark.session import local_session, log_file, stop_session
 
-    progress.say("Starting Spark ...")
     try:
         spark = local_session(request.master, conf, checkpoint)
     finally:
         outcome.log = log_file()
     try:
         with logs_to(console(sys.stderr), outcome.log, debug=request.debug):
+            progress.tell(_ui(spark))
             yield spark
     finally:
         stop_session(spark)

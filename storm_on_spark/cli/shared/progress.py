@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from rich import box
@@ -15,9 +17,12 @@ from rich.text import Text
 
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.text.printable import one_line, printable
+from storm_on_spark.api.text.wording import milliseconds
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 
 _MOST_ROWS = 20
+_BEGIN_SECS = 0.2
+_BEGINS = "Spark is starting, which saves the state"
 
 
 class Progress:
@@ -65,6 +70,36 @@ class Progress:
         if sentence is not None and not self._quiet:
             self._console.print(printable(sentence), markup=False, soft_wrap=True)
 
+    @contextlib.contextmanager
+    def beginning(self) -> Iterator[Callable[[Callable[[], TopologyInfo]], None]]:
+        """Yields what is called with a topology's info once it begins, and shows that while Spark starts.
+
+        A table is redrawn; otherwise one line says when messages are acked.
+        """
+        over = threading.Event()
+        threads: list[threading.Thread] = []
+
+        def follow(info: Callable[[], TopologyInfo]) -> None:
+            said = False
+            while not over.wait(_BEGIN_SECS):
+                found = info()
+                if self._live is not None:
+                    self.show(found, _BEGINS)
+                elif found.acked and not said:
+                    said = True
+                    self.say(f"{found.name}: messages are acked already; {_BEGINS}")
+
+        def began(info: Callable[[], TopologyInfo]) -> None:
+            threads.append(threading.Thread(target=follow, args=(info,), name="progress", daemon=True))
+            threads[0].start()
+
+        try:
+            yield began
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
     def show(self, info: TopologyInfo, note: str = "") -> None:
         """Shows the counters, and `note` after them."""
         now = self._clock()
@@ -86,7 +121,8 @@ def live_view(info: TopologyInfo, observer: Observer) -> list[RenderableType]:
         f"{info.failed:,} failed  {info.pending:,} pending"
     )
     if latency is not None:
-        headline += f"\ncomplete latency p50 {latency['p50']:,.0f} ms  p99 {latency['p99']:,.0f} ms"
+        headline += f"\ncomplete latency p50 {milliseconds(latency['p50'])}  p99 {milliseconds(latency['p99'])}"
+        headline += f", in {info.mode}" if info.mode else ""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("component", overflow="ellipsis", no_wrap=True, max_width=24)
     for heading in ("a second", "executed", "emitted", "failed", "execute ms"):

@@ -16,6 +16,7 @@ from rich.text import Text
 from storm_on_spark.api.info import COUNTERS, ComponentInfo, TopologyInfo
 from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.printable import one_line, printable
+from storm_on_spark.api.text.wording import milliseconds
 from storm_on_spark.runtime.reports.observer import rate_text
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?|n/a")
@@ -162,4 +163,4 @@ def _cells(component: ComponentInfo) -> tuple[str, ...]:
 
 
 def _percentiles(latency: Any) -> str:
-    return ", ".join(f"{name} {latency[name]:,.0f} ms" for name in ("p50", "p95", "p99"))
+    return ", ".join(f"{name} {milliseconds(latency[name])}" for name in ("p50", "p95", "p99"))

@@ -126,6 +126,7 @@ def topology_page(
         workers=() if assignment is None else (worker(picture, base, assignment),),
         pending=0 if info is None else info.pending,
         complete_latency_ms=percentiles(counted.complete()),
+        mode="" if info is None else info.mode,
         failure=None if info is None else info.error,
         system_errors={
             name: _errors(picture, base, records)

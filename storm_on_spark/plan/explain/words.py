@@ -8,7 +8,7 @@ from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.streams.grouping import KeyedGrouping
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.plan.live_homes import processes_of
+from storm_on_spark.plan.live_homes import processes_of, why_not_live
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlacedPlan, PlannedComponent, StageKind
 from storm_on_spark.plan.settings import LiveSettings
 
@@ -112,20 +112,12 @@ def why_there(component: PlannedComponent, plan: PlacedPlan) -> str:
 
 
 def what_is_live(plan: PlacedPlan) -> str | None:
-    """Returns what executes between micro-batches with the profile `realtime`; `None` with another one."""
+    """Returns what executes between micro-batches, or why nothing does; `None` with a profile that asks for batches."""
     settings = LiveSettings.of(plan.conf)
-    if not settings.realtime:
+    if not settings.allowed:
         return None
-    if len(plan.operators) > 1:
-        return (
-            f"nothing: tasks on {counted(plan.partitions, 'partition')} execute in micro-batches; topology.partitions "
-            "must be 1, and topology.workers says how many live processes there are"
-        )
-    sinks = [component.id for component in plan.components.values() if component.planned_first]
-    if sinks:
-        return f"nothing: the tuples of {listed(sinks)} are written with each micro-batch"
-    if settings.spouts != "driver":
-        return "nothing: spouts on executors are not heard between micro-batches"
+    if reason := why_not_live(plan):
+        return f"nothing: {reason}"
     processes = processes_of(plan)
     shared = f", in {processes} processes" if processes > 1 else ""
     return f"all tasks of bolts and acker{shared}; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from storm_on_spark.plan.live_homes import why_batches
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.settings import TaskSettings
 
@@ -19,18 +20,22 @@ _SEED = 42
 _MASK = 0xFFFFFFFF
 
 
-def partitions_of(graph: LogicalGraph, parallelism: int) -> int:
+def partitions_of(graph: LogicalGraph, parallelism: int, session: str = "") -> int:
     """Returns the number of partitions of a topology that starts for the first time.
 
-    It is what `topology.partitions` says; else one for each core, but no more than the widest stage has tasks.
+    It is what `topology.partitions` says; else one where tasks can be live; else one for each core, but no more than
+    the widest stage has tasks.
 
     Args:
         graph: with its stages.
         parallelism: how many cores Spark has.
+        session: why tuples wait for micro-batches in the session; "" if nothing there prevents real time.
     """
     asked = TaskSettings.of(graph.conf).partitions
     if asked is not None:
         return asked
+    if not session and not why_batches(graph.components, graph.stages, graph.conf):
+        return 1
     widths = (sum(len(graph.tasks[component]) for component in stage.components) for stage in graph.stages)
     return max(1, min(parallelism, max(len(graph.acker_tasks), *widths)))
 

@@ -46,7 +46,7 @@ def validate(graph: LogicalGraph) -> LogicalGraph:
 
 
 def _live_problems(graph: LogicalGraph) -> Iterator[_Problem]:
-    if LiveSettings.of(graph.conf).realtime:
+    if LiveSettings.of(graph.conf).asked:
         for spec in graph.topology.spouts.values():
             if spec.kind is ComponentKind.NATIVE_SPOUT:
                 yield _Problem(

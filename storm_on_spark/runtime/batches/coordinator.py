@@ -272,7 +272,7 @@ class Coordinator:
         with self._writing_checkpoint():
             self._do(self._step(events.Polled(start)))
         self._hold_sources()
-        self._look_at_live()
+        self.look_at_live()
         barrier: events.AskBarrier | None = None
         while True:
             event = events.Looked() if barrier is None else self._cut_state(barrier)
@@ -301,7 +301,7 @@ class Coordinator:
         assert self._live is not None, "nothing goes live without it"
         return events.WasCut(self._live.barrier(barrier.start, barrier.written))
 
-    def _look_at_live(self) -> None:
+    def look_at_live(self) -> None:
         """Lets spouts know of the live process, and the rules whether tuples are executed there."""
         if self._live is None:
             return
@@ -369,6 +369,11 @@ class Coordinator:
         """Returns by spout task how many tuples are in its log that no micro-batch has taken."""
         with self._changed:
             return self._rules.waiting()
+
+    @property
+    def mode(self) -> str:
+        """How tuples are executed at the moment; see `TopologyInfo`."""
+        return "real time" if self._rules.live else "micro-batches"
 
     def at_work(self) -> tuple[ComponentAtWork, ...]:
         """Returns how far bolts are that take long."""

@@ -24,7 +24,7 @@ from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, F
 from storm_on_spark.runtime.live.pulse import has_pulse
 from storm_on_spark.runtime.processes.busy import holder
 from storm_on_spark.runtime.processes.is_stopped import is_stopped
-from storm_on_spark.runtime.processes.run_folder import make_private, run_folder
+from storm_on_spark.runtime.processes.run_folder import MOST_SOCKET_PATH, make_private, run_folder
 from storm_on_spark.runtime.processes.signals import held_back
 from storm_on_spark.runtime.spouts.log import Mark
 
@@ -38,8 +38,6 @@ _START_SECS = 5.0
 """After a process has ended, another is started at the earliest so long after it was."""
 _SLOW_SECS = 30.0
 """A process that was started may take so long to listen, before another is started."""
-_MOST_PATH = 105
-"""The path of a Unix socket may have 107 bytes (Linux), and it is moved to its name from one that is two longer."""
 
 started: dict[str, tuple[float, subprocess.Popen[bytes]]] = {}
 #: The live process that this process has started last for a run, and when, by start id.
@@ -107,36 +105,45 @@ class LiveClient:
         """Returns whether there is a live process."""
         return self.path.exists()
 
-    def start(self, processes: int) -> None:
+    def start(self, processes: int, beside: int | None = None) -> subprocess.Popen[bytes] | None:
         """Starts the process, unless it was started just now; it listens once it is ready.
 
         That nothing is live, as it can't be started, is logged once.
 
         Args:
             processes: how many it is to be, with those that it starts itself.
+            beside: the id of this process where it is a driver: the other one ends with it. None in a worker: there it
+                ends with the daemon of workers.
+
+        Returns:
+            The process; None if none was started.
         """
         size = len(os.fsencode(self.path))
-        if size > _MOST_PATH:
-            self._say(f"its socket {self.path} has a path of {size} bytes, and {_MOST_PATH} are allowed; set TMPDIR")
-            return
+        if size > MOST_SOCKET_PATH:
+            self._say(
+                f"its socket {self.path} has a path of {size} bytes, and {MOST_SOCKET_PATH} are allowed; set TMPDIR"
+            )
+            return None
         now = time.monotonic()
         started_at, former = started.get(self._start_id, (-_START_SECS, None))
         status = None if former is None else former.poll()
         if now - started_at < (_START_SECS if former is None or status is not None else _SLOW_SECS):
-            return
+            return None
         if status is not None and status > 0:
             self._say(f"it ended with status {status}; what it said is in the log of the Spark worker")
         make_private(self.path.parent)
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         # The folder is the process's to remove when the daemon ends, whose signal waits until it can hear it.
+        words = [sys.executable, "-m", "storm_on_spark.runtime.live.process", str(processes), self._start_id]
         with held_back(signal.SIGHUP, signal.SIGINT):
             process = subprocess.Popen(
-                [sys.executable, "-m", "storm_on_spark.runtime.live.process", str(processes), self._start_id],
+                words if beside is None else [*words, str(beside)],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": path},
             )
         started[self._start_id] = now, process
+        return process
 
     def _say(self, reason: str) -> None:
         if self._start_id not in _said:

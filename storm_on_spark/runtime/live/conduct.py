@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 NOBODY = -1
 """The task under which the state store has the token of the state."""
 _NAME = "live"
+BEGINNING = bytes(16)
+"""The token of the state before the first micro-batch, which no state store has."""
 
 
 class Client(Protocol):
@@ -42,7 +44,7 @@ class Client(Protocol):
     def adopt(self, adopt: Adopt) -> bool:
         """Hands over the state."""
 
-    def start(self, processes: int) -> None:
+    def start(self, processes: int) -> object:
         """Starts the process, and those that share the tasks with it."""
 
 
@@ -69,7 +71,7 @@ def micro_batch(
         execute: executes it from the log.
     """
     own, key = state_of(NOBODY), worker.wiring.system_key
-    token = own.get(_NAME)
+    token = own.get(_NAME) or (BEGINNING if start == Offset() else None)
     cut = client.fetch(token, start, end)
     if cut is not None:
         _write(cut, state_of)

@@ -1,8 +1,9 @@
 """The live process: one thread that hears what spouts have written, executes it, and tells them what became of it.
 
 A worker starts it (`python -m storm_on_spark.runtime.live.process PROCESSES START_ID`) and hands it the state of the
-tasks after a micro-batch. It starts the others, and tells them what to execute. It ends when the coordinator has not
-looked at it for some time, or the run's folder or the daemon of the workers is gone.
+tasks after a micro-batch. The driver of a new topology does so before Spark runs, and adds its own process id. The
+process starts the others, and tells them what to execute. It ends when the coordinator has not looked at it for some
+time, or when the run's folder is gone, or the daemon of the workers or the driver that started it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints
 from storm_on_spark.runtime.processes.busy import BusyPage
 from storm_on_spark.runtime.processes.frames import Frames
+from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
@@ -67,9 +69,10 @@ class LiveProcess:
     Args:
         start_id: the run.
         processes: how many live processes there are to be, with this one.
+        leader: the process that it ends with; the leader of its group for None, which is the daemon of workers.
     """
 
-    def __init__(self, start_id: str, processes: int = 1) -> None:
+    def __init__(self, start_id: str, processes: int = 1, leader: int | None = None) -> None:
         self._start_id = start_id
         self._path = socket_of(start_id)
         self._own_path = self._path.with_name(f"{os.getpid():x}")  # six characters at most, on Linux
@@ -90,7 +93,7 @@ class LiveProcess:
         self._given_up = 0
         self._given_up_at = float("-inf")
         #: The daemon of the workers leads their process group, which this process is in.
-        self._daemon = os.getpgrp()
+        self._leader = leader or os.getpgrp()
         self._listener = socket.socket(socket.AF_UNIX)
         self._inode = 0
         self._pulse_listener = socket.socket(socket.AF_UNIX)
@@ -154,7 +157,7 @@ class LiveProcess:
             return False
         try:
             # A worker may start this process when the daemon has told the others that its executor is gone.
-            os.kill(self._daemon, 0)
+            os.kill(self._leader, 0)
             # Another process may have taken this one's place.
             return self._path.stat().st_ino == self._inode
         except (FileNotFoundError, ProcessLookupError):
@@ -347,11 +350,16 @@ def main() -> None:
     """Runs the first live process of a run."""
     ignore_interrupts()
     breakpoints.pass_over()
-    from storm_on_spark.runtime.processes.prints import marked_output
+    from storm_on_spark.runtime.processes.prints import label_all, marked_output
 
-    processes, start_id = sys.argv[1:]
-    with marked_output():
-        process = LiveProcess(start_id, int(processes))
+    processes, start_id, *driver = sys.argv[1:]
+    if driver:
+        die_with(int(driver[0]))
+        # As with spouts: what a bolt prints is no answer of the program that runs the topology.
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        label_all()
+    with contextlib.nullcontext() if driver else marked_output():
+        process = LiveProcess(start_id, int(processes), int(driver[0]) if driver else None)
 
         def end(*_: object) -> NoReturn:
             # The others end with this process. A wait for them would be for good where this interrupts such a wait.

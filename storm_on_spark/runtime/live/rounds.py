@@ -72,9 +72,14 @@ class RoundLog:
         if name == self._name:
             return
         self._folder.mkdir(exist_ok=True)
-        following = self._open(name)
+        following, kept = self._open(name), {name}
         for earlier in before:
-            file = self._file if earlier == self._name else self._open(earlier)
+            # A state between them may never be committed, but spouts have heard of the rounds behind it.
+            chain = _chain(self._folder, earlier)
+            kept.update(chain)
+            if name in chain:
+                continue
+            file = self._file if chain[-1] == self._name else self._open(chain[-1])
             try:
                 self._write(file, json.dumps(name))
             finally:
@@ -86,7 +91,7 @@ class RoundLog:
             sync_folder(self._folder)
         if before:  # without it, the state may be committed or not, and the file of the one before is needed
             for path in self._folder.iterdir():
-                if path.name not in {name, *before}:
+                if path.name not in kept:
                     path.unlink(missing_ok=True)
 
     def append(self, done: Round) -> None:
@@ -149,6 +154,21 @@ def read_rounds(folder: Path, token: bytes) -> list[Round]:
         rounds, name = _read(folder / name)
         found += rounds
     return found
+
+
+def _chain(folder: Path, name: str) -> list[str]:
+    """Returns the names of a state and of those in whose files its rounds go on, in this order."""
+    names: list[str] = []
+    while name and name not in names:
+        names.append(name)
+        try:
+            data = (folder / name).read_bytes()
+        except FileNotFoundError:
+            break
+        at = data.rfind(b'\n"') + 1
+        line = data[at : data.find(b"\n", at)]
+        name = line.strip(b'"').decode("ascii", "replace") if line.startswith(b'"') else ""
+    return names
 
 
 def _read(file: Path) -> tuple[list[Round], str]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from storm_on_spark.runtime.processes.at_once import remove_temporary
 
 _PREFIX = "storm-on-spark-run-"
+MOST_SOCKET_PATH = 105
+"""The path of a Unix socket may have 107 bytes (Linux), and that of a live process is two longer until it listens."""
 
 
 def run_folder(start_id: str) -> Path:

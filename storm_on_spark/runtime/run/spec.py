@@ -118,6 +118,11 @@ def add_to_path(folders: tuple[str, ...]) -> None:
             sys.path.append(folder)
 
 
+def user_path() -> tuple[str, ...]:
+    """Returns the folders that workers on this machine need to import the modules that the driver can import."""
+    return tuple(dict.fromkeys(str(Path(entry or ".").absolute()) for entry in sys.path if not entry.endswith(".zip")))
+
+
 def make_spec(
     plan: PlacedPlan,
     name: str,

@@ -123,7 +123,7 @@ class TopologyQuery(StreamingQuery):
         if self._ended:
             return info
         batch, at_work = self._coordinator.at_hand.info(), self._coordinator.at_work()
-        return dataclasses.replace(info, micro_batch=batch, at_work=at_work)
+        return dataclasses.replace(info, micro_batch=batch, at_work=at_work, mode=self._coordinator.mode)
 
     def _load(self) -> LoadInfo:
         """Returns where the work waits, and what the topology takes."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from storm_on_spark.spark.session.local import expected_parallelism, local_session, log_file, stop_session
+from storm_on_spark.spark.session.expected import ComingSession, expected_master, expected_parallelism
+from storm_on_spark.spark.session.local import local_session, log_file, stop_session
 from storm_on_spark.spark.session.settings import check_session, settings_applied
 from storm_on_spark.spark.session.started import cores
 
 __all__ = [
+    "ComingSession",
     "check_session",
     "cores",
+    "expected_master",
     "expected_parallelism",
     "local_session",
     "log_file",

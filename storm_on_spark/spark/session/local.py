@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -41,7 +40,6 @@ from storm_on_spark.spark.session.settings import (
     BARE_FS_CLASS,
     BARE_FS_KEY,
     check_session,
-    parallelism_of,
     required_settings,
     with_attempts,
 )
@@ -63,7 +61,7 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-__all__ = ["check_session", "expected_parallelism", "local_session", "log_file", "stop_session"]
+__all__ = ["check_session", "local_session", "log_file", "stop_session"]
 
 STARTED_WITH = tuple(
     f"storm_on_spark.spark.{name}" for name in ("compiled", "query.lowering", "running.topology", "query.sink")
@@ -163,21 +161,6 @@ def log_file(spark: SparkSession | None = None) -> Path | None:
         return _latest_log
     name = spark.sparkContext.getConf().get(LOG_KEY)
     return None if name is None else Path(name)
-
-
-def expected_parallelism(master: str | None = None, conf: Mapping[str, str] | None = None) -> int | None:
-    """Returns what is `defaultParallelism` of the session that `local_session` returns for these arguments.
-
-    No session is started. None if it is not known before, as on a cluster.
-    """
-    pyspark = sys.modules.get("pyspark")
-    active = None if pyspark is None else pyspark.SparkContext._active_spark_context  # noqa: SLF001 # no public way
-    if active is not None:
-        found: int = active.defaultParallelism
-        return found
-    settings = conf or {}
-    # A master among the settings wins.
-    return parallelism_of(settings.get("spark.master") or master or f"local[{cores()}]", settings, cores())
 
 
 def _start(master: str, conf: dict[str, str]) -> SparkSession:

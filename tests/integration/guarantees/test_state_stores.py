@@ -38,7 +38,7 @@ def open_stores(spark: Any, checkpoint: Path, run_id: Any) -> list[str]:
 def test_no_state_store_of_an_ended_topology_stays_open(name: str, spark_session: Any, tmp_path: Path) -> None:
     """Else Spark's maintenance would write to the checkpoint again, also after it was removed."""
     checkpoint = tmp_path / name
-    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(checkpoint)}
+    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(checkpoint), Config.TOPOLOGY_PARTITIONS: 2}
     topology = word_count(["a b", "c", GATE("end")])
     with running_topology(topology, conf=conf, spark=spark_session) as running:
         running.wait_until(lambda captured: len(captured.acks) == 2)
@@ -69,7 +69,8 @@ def test_a_snapshot_with_deltas_is_read_whole(spark_session: Any, tmp_path: Path
     builder = TopologyBuilder()
     builder.set_spout("words", ListSpout([item for gate in gates for item in ("a", "storm", gate)], "word"))
     builder.set_bolt("weigh", Weigh()).fields_grouping("words", "word")
-    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path)}
+    # In micro-batches, each of which writes what it has changed.
+    conf = {Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path), Config.TOPOLOGY_PROFILE: "latency"}
     with running_topology(builder.create_topology(), conf=conf, spark=spark_session) as running:
         for number in range(5):
             running.wait_until(lambda captured, n=number: len(captured.acks) == 2 * n + 2)

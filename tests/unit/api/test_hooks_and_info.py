@@ -97,6 +97,7 @@ def test_topology_info_as_json() -> None:
         "error": "the disk is full",
         "error_trace": "",
         "error_input": "",
+        "mode": "",
     }
     assert pickle.loads(pickle.dumps(info)) == info
 

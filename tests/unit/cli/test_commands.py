@@ -151,7 +151,11 @@ def explained(*given: object) -> dict[str, Any]:
 
 def test_explain_shows_what_run_would_start(module: Write, tmp_path: Path) -> None:
     file = module("topology = make()", head=WIDE)
-    wide = explained(file, "--master", "local[2]")
+    live = explained(file, "--master", "local[2]")
+    assert (live["partitions"], live["live"].partition(";")[0]) == (1, "all tasks of bolts and acker")
+    elsewhere = explained(file, "--master", "spark://host:7077")
+    assert elsewhere["live"] == "nothing: executors of spark://host:7077 may be on other machines than the spouts"
+    wide = explained(file, "--master", "local[2]", "-c", "topology.profile=throughput")
     assert (wide["partitions"], len(wide["operators"]), wide["exchanges"]) == (2, 3, 2)
     latency = explained(file, "--master", "local[2]", "-c", "topology.profile=latency")
     assert (latency["partitions"], len(latency["operators"]), latency["exchanges"]) == (1, 1, 0)

@@ -72,9 +72,10 @@ def test_one_partition_takes_all(build):
 @pytest.mark.parametrize(
     ("conf", "parallelism", "partitions"),
     [
-        ({}, 4, 4),
-        ({}, 8, 5),  # no stage has more tasks
-        ({Config.TOPOLOGY_ACKER_EXECUTORS: 7}, 8, 7),
+        ({}, 4, 1),  # in real time
+        ({Config.TOPOLOGY_SPOUTS_PLACEMENT: "executors"}, 4, 4),
+        ({Config.TOPOLOGY_SPOUTS_PLACEMENT: "executors"}, 8, 5),  # no stage has more tasks
+        ({Config.TOPOLOGY_SPOUTS_PLACEMENT: "executors", Config.TOPOLOGY_ACKER_EXECUTORS: 7}, 8, 7),
         ({Config.TOPOLOGY_PARTITIONS: 9}, 4, 9),
         ({Config.TOPOLOGY_PROFILE: "latency"}, 4, 1),
         ({Config.TOPOLOGY_PROFILE: "latency", Config.TOPOLOGY_PARTITIONS: 3}, 4, 3),
@@ -84,6 +85,11 @@ def test_one_partition_takes_all(build):
 def test_the_number_of_partitions_of_a_first_start(build, conf, parallelism, partitions):
     graph = compile_graph(build({"s": [], "a!": ["fields s"]}, {"a": 5}), effective_conf(conf))
     assert partitions_of(graph, parallelism) == partitions
+
+
+def test_a_session_without_real_time_gets_a_partition_for_each_core(build):
+    graph = compile_graph(build({"s": [], "a!": ["fields s"]}, {"a": 5}), effective_conf({}))
+    assert [partitions_of(graph, 4, session) for session in ("", "executors are elsewhere")] == [1, 4]
 
 
 def test_stateless_bolts_do_not_move_stateful_ones(build):

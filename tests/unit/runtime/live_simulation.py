@@ -20,11 +20,11 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo, Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
-from storm_on_spark.runtime.live.conduct import NOBODY, caught_up, micro_batch
+from storm_on_spark.runtime.live.conduct import BEGINNING, NOBODY, caught_up, micro_batch
 from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.member import ShareHolder
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
-from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog, read_rounds
+from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog, read_rounds
 from storm_on_spark.runtime.live.small_round import SmallRounds
 from storm_on_spark.runtime.live.tasks import LiveTasks, is_before
 from storm_on_spark.runtime.run.spec import RunSpec
@@ -196,6 +196,9 @@ class LiveSpark(SimulatedSpark):
     live: Live
     deaths = 0.0
     attempted: Any = None
+    begins_early = False
+    """Whether the topology, when it is new, executes rounds before Spark's first micro-batch."""
+    early_rounds = 0
     member_deaths = False
     until_death = 8
     """The first one comes early, so that each seed has one."""
@@ -206,6 +209,22 @@ class LiveSpark(SimulatedSpark):
             self.live.close()
         self.live = Live(self)
         return super().make_coordinator(durable)
+
+    def start(self) -> None:
+        super().start()
+        if self.begins_early:
+            self.begins_early = False  # from then on it waits for Spark
+            self.live.adopt(Adopt("", b"", BEGINNING, Offset(), {}, ()))
+            self.coordinator.look_at_live()
+            for _ in range(self.random.randrange(8)):
+                host = self.random.choice(self.hosts)
+                for loop in list(host.loops.values()):
+                    host.work(loop, self.random.choice([0, 1, 3]))
+                self.clock.advance(self.random.choice([0, 0.1, 0.5]))
+                self.live.round()
+                if self.random.random() < 0.3:
+                    self.live.barrier(Offset(), {})
+            self.early_rounds = self.live.rounds
 
     def _make_host(self, *args: Any) -> Any:
         host = super()._make_host(*args)
@@ -242,8 +261,12 @@ class LiveSpark(SimulatedSpark):
                 self.live.die()
         start, end = self.offsets[info.batch], self.offsets[info.batch + 1]
         before, cuts = values(), self.live.cuts
-        folder, token = Path(self.spec.folder) / ROUNDS, before.get((NOBODY, "live", 0))
-        behind = [] if token is None else [one for one in read_rounds(folder, token) if not is_before(one.end, end)]
+        folder, token = Path(self.spec.folder) / ROUNDS, before.get((NOBODY, "live", 0), BEGINNING)
+
+        def rounds_behind(token: bytes) -> list[Round]:
+            return [one for one in read_rounds(folder, token) if not is_before(one.end, end)]
+
+        behind = rounds_behind(token)
         rows = list(
             micro_batch(
                 self.live,
@@ -259,15 +282,16 @@ class LiveSpark(SimulatedSpark):
         if self.live.cuts > cuts:
             self.check_rounds(before, start, end, rows)
         # Spouts have heard of them: whoever continues from the new state has to find them.
-        assert read_rounds(folder, values()[NOBODY, "live", 0])[: len(behind)] == behind
+        assert rounds_behind(values()[NOBODY, "live", 0])[: len(behind)] == behind
         return rows
 
     def check_rounds(self, before: dict[Key, bytes], start: Offset, end: Offset, rows: list[Row]) -> None:
         """Checks that a worker which executes the rounds of a live cut again comes to the same outcomes."""
+        token = before.get((NOBODY, "live", 0), BEGINNING)
         with pytest.MonkeyPatch.context() as patch:
             # By the rules of micro-batches, whatever the live process executed a round by.
             patch.setattr(SmallRounds, "suits", lambda *_: False)
-            again = caught_up(Worker(self.spec), before[(NOBODY, "live", 0)], lambda: before, start, end)
+            again = caught_up(Worker(self.spec), token, lambda: before, start, end)
         assert again is not None, "the rounds of a cut are on the disk"
         found = outcomes(again.rows)
         # It may also end messages whose tuples waited for the next round.

@@ -126,6 +126,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: spout tuples that are neither acked nor failed."""
     complete_latency_ms: Mapping[str, float] | None = None
     """Ours: p50, p95 and p99."""
+    mode: str = ""
+    """Ours: how tuples are executed at the moment, in `real time` or `micro-batches`."""
     failure: str | None = None
     """Ours: why the topology failed, if it did. Not `error`: clients take that for one of the request."""
     log_link: str = ""

@@ -19,7 +19,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.processes.lock_file import locked
 from storm_on_spark.runtime.processes.sessions import this_kernel
 from storm_on_spark.spark.checkpoint.owner import Owner, OwnerFence
-from storm_on_spark.spark.compiled import _fenced
+from storm_on_spark.spark.running.fenced import fenced_poll
 
 SCOPE = "word-count-1-1700000000"
 
@@ -146,7 +146,7 @@ def test_without_ownership_nothing_is_planned(tmp_path: Path) -> None:
             taking.append(fence(tmp_path, 2))
         return end
 
-    fenced = _fenced(poll, mine, lambda failure: failures.append(failure.message))
+    fenced = fenced_poll(poll, mine, lambda failure: failures.append(failure.message))
     assert fenced(start) == end
     assert failures == []
     # It is taken while the coordinator waits for news, and again it is not asked at all.
