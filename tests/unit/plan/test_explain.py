@@ -68,12 +68,12 @@ def test_the_document_is_json_and_the_same_every_time(build):
         (
             {"topology.profile": "realtime"},
             1,
-            "all tasks of bolts and acker; a micro-batch each 1000 ms is a checkpoint",
+            "all tasks of bolts and acker; a micro-batch each 5000 ms is a checkpoint",
         ),
         (
             {"topology.profile": "realtime", "topology.workers": 3},
             1,
-            "all tasks of bolts and acker, in 2 processes; a micro-batch each 1000 ms is a checkpoint",
+            "all tasks of bolts and acker, in 2 processes; a micro-batch each 5000 ms is a checkpoint",
         ),
         (
             {"topology.profile": "realtime"},
