@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from storm_on_spark.metrics.amounts import EMITTED, Name
 from storm_on_spark.runtime.batches.recorder import Recorder
@@ -38,6 +39,39 @@ def test_windows_go_on_over_restarts_and_one_file_is_left(tmp_path: Path) -> Non
         ran(tmp_path, owner, owner)
     assert emitted(started(tmp_path, 4)) == 3
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_driver_that_is_killed_loses_only_what_was_counted_since_the_last_file(tmp_path: Path) -> None:
+    killed = started(tmp_path, 1)
+    killed.count("split", 3, ONE)
+    killed.save_if_due()
+    eventually(lambda: any(tmp_path.iterdir()), "a file")
+    killed.count("split", 3, ONE)  # and then it is gone, without `close`
+    assert emitted(started(tmp_path, 2)) == 1
+
+
+def test_a_file_is_written_again_only_when_time_has_passed_and_something_was_counted(tmp_path: Path) -> None:
+    now = [100.0]
+    recorder = Recorder(tmp_path, lambda: now[0])
+    recorder.open(1, None, TASKS)
+
+    def written_by(secs: float) -> set[str]:
+        now[0] += secs
+        recorder.save_if_due()
+        eventually(lambda: not recorder._saving, "the end of a write")  # noqa: SLF001
+        return {path.name for path in tmp_path.iterdir()}
+
+    assert written_by(10.0) == set()
+    recorder.count("split", 3, ONE)
+    first = written_by(10.0)
+    assert len(first) == 1
+    assert written_by(10.0) == first
+    recorder.count("split", 3, ONE)
+    second = written_by(0.0)
+    assert second != first
+    recorder.count("split", 3, ONE)
+    assert written_by(0.0) == second
+    assert written_by(1000.0) != second
 
 
 def test_a_micro_batch_that_runs_again_counts_once(tmp_path: Path) -> None:
