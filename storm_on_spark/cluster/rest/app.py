@@ -20,7 +20,6 @@ from starlette.types import ASGIApp
 
 from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.api.info import ALL_TIME, check_window
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.guard import caller_of
@@ -34,6 +33,7 @@ from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
 from storm_on_spark.cluster.rest.lag import lag_page
 from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.queries import for_script, selection
 from storm_on_spark.cluster.rest.warned import topology_warnings
 from storm_on_spark.metrics.prometheus import Samples, process_text
 
@@ -43,8 +43,6 @@ _MOST_UPLOADS = 16
 """At the same time."""
 _MOST_LAGS = 4
 """Threads that ask Kafka at the same time."""
-
-_CALLBACK = re.compile(r"[A-Za-z_$][\w$.]{0,99}", re.ASCII)
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -148,7 +146,7 @@ class Endpoints:
         return await self._page(lambda: summaries.topology_summary(self._picture()))
 
     async def _topology(self, request: Request) -> Response:
-        window, sys = _selection(request)
+        window, sys = selection(request)
 
         def page() -> schemas.TopologyPage:
             return topology_page.topology_page(*self._found(request), window, sys=sys)
@@ -157,7 +155,7 @@ class Endpoints:
 
     async def _component(self, request: Request) -> Response:
         name = path_parameter(request, "component")
-        window, sys = _selection(request)
+        window, sys = selection(request)
 
         def page() -> schemas.ComponentPage:
             picture, base, errors = self._found(request)
@@ -179,7 +177,7 @@ class Endpoints:
         return await self._of_window(request, graph.visualization_init)
 
     async def _of_window(self, request: Request, page: Callable[..., dict[str, Any]]) -> Response:
-        window, sys = _selection(request)
+        window, sys = selection(request)
         base = self._control.topology(path_parameter(request, "id"))
         return answer(await run_in_threadpool(lambda: page(self._picture(), base, window, sys=sys)))
 
@@ -365,7 +363,7 @@ def _answering(handler: Handler) -> Handler:
 
     async def answering(request: Request) -> Response:
         try:
-            return _for_script(request, await handler(request))
+            return for_script(request, await handler(request))
         except ClientDisconnect:
             # Nobody reads it.
             return Response(status_code=400)
@@ -373,38 +371,6 @@ def _answering(handler: Handler) -> Handler:
             return refusal(error)
 
     return answering
-
-
-def _for_script(request: Request, response: Response) -> Response:
-    """Returns the answer as a script that calls `callback`, if the request names one, as Storm UI does (JSONP).
-
-    Raises:
-        RecordError: `callback` is no name of a function.
-    """
-    callback = request.query_params.get("callback")
-    if callback is None or request.method != "GET" or response.media_type != "application/json":
-        return response
-    if not _CALLBACK.fullmatch(callback):
-        raise RecordError(f"callback is a name of a function, with dots at most, not {callback[:80]!r}")
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    # The comment keeps the answer from beginning with what the request says.
-    script = f"/**/{callback}(".encode() + bytes(response.body) + b");"
-    return Response(script, response.status_code, headers, "application/javascript")
-
-
-def _selection(request: Request) -> tuple[str, bool]:
-    """Returns the window that a request asks for, and whether it wants system components and streams, too.
-
-    Raises:
-        RecordError: there is no such window, or `sys` is neither true nor false.
-    """
-    sys = request.query_params.get("sys", "false")
-    if sys not in ("true", "1", "false", "0"):
-        raise RecordError(f"sys is true or false, not {sys[:80]!r}")
-    try:
-        return check_window(request.query_params.get("window", ALL_TIME)), sys in ("true", "1")
-    except ValueError as error:
-        raise RecordError(str(error)) from None
 
 
 def _wait(text: str) -> float | None:
