@@ -118,6 +118,9 @@ def task(question: Question) -> dict[str, Any]:
     ]
     return {
         **shown,
+        # A task is counted in windows alone; all time is the longest.
+        "window": shown["window"] or ALL_TIME,
+        "windows": {name: words for name, words in shown["windows"].items() if name},
         "task": at,
         "index": planned.tasks.index(at),
         "metrics": [each for each in metrics if each[2] is not None],
