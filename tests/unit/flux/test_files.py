@@ -43,6 +43,9 @@ basic_bolt log (LogInfoBolt, x1) <- count shuffle""",
     "kafka": """\
 spout kafka-spout (PlainKafkaSpout, x1) -> (topic, partition, offset, key, value)
 bolt kafka-bolt (KafkaBolt, x1) <- kafka-spout shuffle""",
+    "windows": """\
+spout words (Words, x1) -> (word)
+bolt windows (Windows, x1) <- words shuffle -> (number)""",
     "source_method": """\
 spout words (Words, x1) -> (word)
 basic_bolt bolt (Bolt, x2) <- words shuffle -> (word)""",

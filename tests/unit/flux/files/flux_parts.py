@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from storm_on_spark import BaseWindowedBolt
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, CustomStreamGrouping, Fields, TopologyBuilder
 
 
@@ -120,3 +121,16 @@ class Source:
 
     def wrong(self, conf):
         return 3
+
+
+class Windows(BaseWindowedBolt):
+    """Counts the tuples of a window."""
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, window):
+        self.collector.emit([len(window)])
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("number"))
