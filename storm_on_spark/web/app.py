@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 _LIVE_SECS: Final = 1.0
 _MOST_LIVE: Final = 64
 """Streams at the same time; further browsers ask for the page now and then."""
+_MOST_PAUSE_SECS: Final = 30.0
 _MOST_FORM: Final = 16 << 10
 _LOCAL_NAME: Final = "local user"
 
@@ -210,13 +212,15 @@ class App:
             try:
                 last = ""
                 while not self._closing and (gate.session(request) is not None or not gate.login.required):
+                    begun = time.monotonic()
                     html = await run_in_threadpool(part)
+                    spent = time.monotonic() - begun
                     if html != last:
                         last = html
                         yield ("".join(f"data: {line}\n" for line in html.splitlines()) + "\n").encode()
                     else:
                         yield b": nothing new\n\n"
-                    await anyio.sleep(self._live_secs)
+                    await anyio.sleep(live_pause(spent, self._live, self._live_secs))
             except StormError:
                 # What it shows is no more; the page says so when it is loaded again.
                 yield b"event: gone\ndata:\n\n"
@@ -265,6 +269,21 @@ class App:
         response.headers.update(SAFE_HEADERS)
         response.headers["Cache-Control"] = "no-store"
         return response
+
+
+def live_pause(spent: float, streams: int, least: float) -> float:
+    """Returns how long a stream waits before it looks again: all streams together take a quarter of the time at most.
+
+    Args:
+        spent: seconds that the last look took.
+        streams: that are open.
+        least: seconds to wait at least.
+
+    Example:
+        >>> live_pause(0.005, 2, 1.0), live_pause(0.1, 20, 1.0), live_pause(2.0, 60, 1.0)
+        (1.0, 8.0, 30.0)
+    """
+    return max(least, min(_MOST_PAUSE_SECS, 4 * spent * streams))
 
 
 async def _form(request: Request) -> dict[str, str]:
