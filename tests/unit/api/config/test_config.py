@@ -175,7 +175,6 @@ STORM_DEFAULTS = {
     "topology.builtin.metrics.bucket.size.secs": 60,
     "topology.tick.tuple.freq.secs": None,
     "topology.shellbolt.max.pending": 100,
-    "topology.state.checkpoint.interval.ms": 1000,
     "topology.max.error.report.per.interval": 5,
     "topology.error.throttle.interval.secs": 10,
     "topology.priority": 29,
