@@ -21,8 +21,8 @@ _ACCURACY: Final = 0.01
 _LEAST_MS: Final = 1e-4
 """A tenth of a microsecond: shorter times count as this one."""
 _MOST_MS: Final = 1e15
-_ROUNDED: Final = np.uint32(0xFFFF0000)
-"""The bits of a float32 that make it one of 8 binary digits: equal ones are looked up once. Adds 0.4 % to the error."""
+_LOWER_BITS: Final = np.uint32(16)
+"""Of a float32; without them it has 8 binary digits, so that bins come from a table. Adds 0.4 % to the error."""
 QUANTILES: Final = (50, 95, 99)
 
 
@@ -47,14 +47,28 @@ def bins_of(milliseconds: NDArray[np.floating[Any]]) -> dict[int, int]:
         >>> sorted(bins.values()), round(quantile(bins, 50))
         ([1, 99], 10)
     """
-    rounded = np.clip(milliseconds, _LEAST_MS, _MOST_MS).astype(np.float32).view(np.uint32) & _ROUNDED
-    values, counts = np.unique(rounded, return_counts=True)
-    key = _mapping().key
-    found: dict[int, int] = {}
-    for value, count in zip(values.view(np.float32).tolist(), counts.tolist(), strict=True):
-        at = key(value)
-        found[at] = found.get(at, 0) + count
-    return found
+    if not len(milliseconds):
+        return {}
+    keys = _keys()[_upper(milliseconds) - _upper(np.array([_LEAST_MS]))[0]]
+    least = keys.min()
+    counted = np.bincount(keys - least)
+    places = np.flatnonzero(counted)
+    return dict(zip((places + least).tolist(), counted[places].tolist(), strict=True))
+
+
+def _upper(milliseconds: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    """Returns the upper bits of latencies, which are in the order of these."""
+    bits = np.clip(milliseconds, _LEAST_MS, _MOST_MS).astype(np.float32).view(np.uint32)
+    upper: NDArray[np.int64] = (bits >> _LOWER_BITS).astype(np.int64)
+    return upper
+
+
+@functools.cache
+def _keys() -> NDArray[np.int64]:
+    """Returns the bin of each of the few thousand latencies that differ in their upper bits, from the shortest on."""
+    first, last = _upper(np.array([_LEAST_MS, _MOST_MS])).tolist()
+    values = (np.arange(first, last + 1, dtype=np.uint32) << _LOWER_BITS).view(np.float32)
+    return np.array([_mapping().key(value) for value in values.tolist()], np.int64)
 
 
 def quantile(bins: Mapping[int, int], percent: float) -> float:
