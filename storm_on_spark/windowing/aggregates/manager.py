@@ -48,6 +48,9 @@ class PaneStore(Protocol):
     def advance(self, start: int, end: int) -> Any:
         """Makes the window that of the panes from `start` on and before `end`; returns what has changed."""
 
+    def unseen(self, changed: Any) -> None:
+        """Keeps what `advance` has returned for the next window: nobody sees this one, which is empty."""
+
     def settle(self) -> None:
         """Prepares for being written."""
 
@@ -123,7 +126,9 @@ class PaneManager(Generic[P]):
         holds = self.panes.earliest(first, last) is not None
         changed = self.panes.advance(first, last)
         self._next = end + self._slide
-        if holds:
+        if not holds:
+            self.panes.unseen(changed)
+        else:
             self.windows += 1
             timed = not isinstance(self.definition.length, Count)
             yield Due(changed, end - self._length if timed else None, end if timed else None, self.windows)

@@ -141,6 +141,10 @@ class Panes:
         self._start, self._end = start, end
         return changed
 
+    def unseen(self, changed: Mapping[Any, Partials | None]) -> None:
+        """Keeps keys that have changed for the next window: nobody sees this one, which is empty."""
+        self._late += changed
+
     def _moved(self, key: Any, start: int, end: int) -> Partials | None:
         record: Record | None = self._state.get(key)
         if record is None:

@@ -72,6 +72,9 @@ class ColumnPanes:
         new, self._end = max(start, self._end), end
         return start, new, end
 
+    def unseen(self, changed: tuple[int, int, int]) -> None:
+        """Keeps nothing: an empty window has nothing new."""
+
     def table(self, start: int, end: int) -> pa.Table:
         """Returns the rows, or results, of the panes from `start` on and before `end`."""
         parts = []
