@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from storm_on_spark.api.errors import NotAliveError, StormError
+from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import AuthenticationError, LimitError
 from storm_on_spark.cluster.http.messages import path_parameter, read_body
 from storm_on_spark.web.access.gate import SAFE_HEADERS, Gate
@@ -217,7 +218,7 @@ class App:
                     spent = time.monotonic() - begun
                     if html != last:
                         last = html
-                        yield ("".join(f"data: {line}\n" for line in html.splitlines()) + "\n").encode()
+                        yield ("".join(f"data: {line}\n" for line in lines_of(html.replace("\r", "\n"))) + "\n").encode()
                     else:
                         yield b": nothing new\n\n"
                     await anyio.sleep(live_pause(spent, self._live, self._live_secs))

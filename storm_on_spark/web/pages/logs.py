@@ -84,21 +84,20 @@ def search(question: Question, files: list[LogFile], text: str, root: str) -> tu
             missed.append(f"{log.id}: {error}")
             continue
         place = part.start
-        for line in part.text.splitlines(keepends=True):
+        for line in part.text.split("\n"):
             spot = line.lower().find(text.lower())
             if spot >= 0 and len(found) < _MOST_HITS:
-                shown = line.rstrip("\n")
                 begin = max(0, spot - _MOST_CHARS // 2)
                 found.append(
                     Hit(
                         log,
-                        shown[begin:spot],
-                        shown[spot : spot + len(text)],
-                        shown[spot + len(text) : begin + _MOST_CHARS],
+                        line[begin:spot],
+                        line[spot : spot + len(text)],
+                        line[spot + len(text) : begin + _MOST_CHARS],
                         _link(root, log.id, max(0, place - _PART // 4)),
                     )
                 )
-            place += len(line.encode("utf-8", "surrogatepass"))
+            place += len(line.encode("utf-8", "surrogatepass")) + 1
     return found, missed
 
 

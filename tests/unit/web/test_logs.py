@@ -1,0 +1,19 @@
+"""Where a text stands in logs."""
+
+from __future__ import annotations
+
+from sample_site import SampleSite
+
+from storm_on_spark.web.pages.logs import search
+from storm_on_spark.web.pages.question import Question
+from storm_on_spark.web.rates import Rates
+
+
+def test_a_line_of_a_log_ends_at_a_line_feed_and_nowhere_else() -> None:
+    site = SampleSite()
+    site.log = "first\nbefore\u2028the needle\x85after\nlast\n"
+
+    hits, missed = search(Question(site, Rates(), {}, {}), site.logs("")[:1], "NEEDLE", "/logs")
+
+    assert [(hit.before, hit.text, hit.after) for hit in hits] == [("before\u2028the ", "needle", "\x85after")]
+    assert not missed
