@@ -119,7 +119,7 @@ class OneTopology(NoCluster):
         return SimpleNamespace(storms={base.topology_id: base})
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *arguments: self.asked.append((name, *arguments))
+        return lambda *arguments, **named: self.asked.append((name, *arguments, *named.values()))
 
 
 def test_a_call_that_changes_a_topology_is_passed_on_and_answered() -> None:
@@ -141,10 +141,11 @@ def test_a_call_that_changes_a_topology_is_passed_on_and_answered() -> None:
         back = answer(Handler(cast("Control", control)), out.getvalue())
         TClient(types.Nimbus, TBinaryProtocol(TMemoryBuffer(back)), None)._recv(name)  # noqa: SLF001
     conf = {"topology.debug": True, "topology.workers": 3}
+    who = "a Thrift client"
     assert control.asked == [
-        ("activate", "words-1-1"),
-        ("deactivate", "words-1-1"),
-        ("kill", "words-1-1", None),
-        ("kill", "words-1-1", 7),
-        ("rebalance", "words-1-1", 5, conf, {"a": 2}),
+        ("activate", "words-1-1", who),
+        ("deactivate", "words-1-1", who),
+        ("kill", "words-1-1", None, who),
+        ("kill", "words-1-1", 7, who),
+        ("rebalance", "words-1-1", 5, conf, {"a": 2}, who),
     ]
