@@ -218,7 +218,8 @@ class App:
                     spent = time.monotonic() - begun
                     if html != last:
                         last = html
-                        yield ("".join(f"data: {line}\n" for line in lines_of(html.replace("\r", "\n"))) + "\n").encode()
+                        lines = lines_of(html.replace("\r", "\n"))
+                        yield ("".join(f"data: {line}\n" for line in lines) + "\n").encode()
                     else:
                         yield b": nothing new\n\n"
                     await anyio.sleep(live_pause(spent, self._live, self._live_secs))
