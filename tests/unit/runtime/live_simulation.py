@@ -318,7 +318,11 @@ class LiveSimulation(Simulation):
     deaths = 0.0
 
     def __init__(self, *args: Any, processes: int = 1, **kwargs: Any) -> None:
-        self.conf = {"topology.profile": "realtime", "topology.workers": processes}
+        self.conf = {
+            "topology.profile": "realtime",
+            "topology.workers": processes,
+            "topology.state.checkpoint.interval.ms": 100,  # a step waits for it
+        }
         super().__init__(*args, **kwargs)
         self.seen: list[Live] = []
 
