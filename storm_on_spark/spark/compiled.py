@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from storm_on_spark.api.config import (
@@ -295,6 +296,7 @@ class CompiledTopology:
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.runtime.live.early import EarlyTasks
+        from storm_on_spark.runtime.live.rounds import ROUNDS, last_executed_ms
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
@@ -413,7 +415,10 @@ class CompiledTopology:
             interrupts.check()
             # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
-            coordinator.launch(store.planned(), store.committed())
+            planned = store.planned()
+            own = store.own
+            executed_ms = last_executed_ms(own / ROUNDS, planned) if live and isinstance(own, Path) else None
+            coordinator.launch(planned, store.committed(), executed_ms)
             early_tasks = None
             if at_once and live is not None:
                 settled = partial(coordinator.set_active, active)

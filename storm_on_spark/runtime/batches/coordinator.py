@@ -157,24 +157,27 @@ class Coordinator:
 
     # --- life ---------------------------------------------------------------
 
-    def start(self, planned: Offset, committed: int | None = None) -> None:
+    def start(self, planned: Offset, committed: int | None = None, executed_ms: int | None = None) -> None:
         """Starts the spout hosts and waits until every spout is open; `launch` and `wait_until_open` in one."""
-        self.launch(planned, committed)
+        self.launch(planned, committed, executed_ms)
         self.wait_until_open()
 
-    def launch(self, planned: Offset, committed: int | None = None) -> None:
+    def launch(self, planned: Offset, committed: int | None = None, executed_ms: int | None = None) -> None:
         """Starts the spout hosts, which open their spouts while the caller continues.
 
         Args:
-            planned: the last offset that Spark has in its log; the topology's time continues from there.
+            planned: the last offset that Spark has in its log.
             committed: the last micro-batch that Spark has committed: a later one runs again, and what it left behind
                 is ignored. None if all did that left anything.
+            executed_ms: the topology's time at which tuples were executed live last; None if none were behind
+                `planned`. Its time continues from there, so that the next micro-batch covers them.
         """
-        self._clock.start(planned.clock)
+        begins_ms = max(planned.clock, executed_ms or 0)
+        self._clock.start(begins_ms)
         if committed is not None:
             # Also, a micro-batch that is planned again must not take in the tuples that it carried itself before.
             self._carried.delete_after(committed)
-        self._step(events.Started(planned, max(self._carried.batches(), default=-1)))
+        self._step(events.Started(planned, max(self._carried.batches(), default=-1), executed_ms is not None))
         self._outcomes.load(committed)
         spec = self._spec.dumps()
         known = [epoch.owner for epoch in planned.epochs.values()]
@@ -190,7 +193,7 @@ class Coordinator:
 
         def setup(executors: tuple[tuple[int, ...], ...]) -> messages.Setup:
             started_at = self._clock.started_at
-            clock_ms = self._clock.now_ms() if started_at is None else planned.clock
+            clock_ms = self._clock.now_ms() if started_at is None else begins_ms
             tasks = [task for executor in executors for task in executor]
             epoch = WriterEpoch(self._owner, next(self._starts))
             folder = name_of(inside(self._folder, "spouts"))

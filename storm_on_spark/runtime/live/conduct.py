@@ -19,8 +19,8 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
-from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog, read_rounds
-from storm_on_spark.runtime.live.tasks import LiveTasks, is_before
+from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog, is_before, read_rounds
+from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.run.settings import SpoutSettings
 
 log = logging.getLogger(__name__)

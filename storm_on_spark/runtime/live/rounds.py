@@ -156,6 +156,27 @@ def read_rounds(folder: Path, token: bytes) -> list[Round]:
     return found
 
 
+def last_executed_ms(folder: Path, planned: Offset) -> int | None:
+    """Returns the topology's time in ms at the end of the last round on the disk; None if none ended behind an offset.
+
+    Args:
+        folder: of all files of rounds.
+        planned: the offset.
+
+    Raises:
+        CheckpointError: a file is damaged.
+    """
+    files = folder.iterdir() if folder.is_dir() else ()
+    ends = [done.end for file in files for done in _read(file)[0]]
+    return max((end.clock for end in ends if not is_before(end, planned)), default=None)
+
+
+def is_before(one: Offset, other: Offset) -> bool:
+    """Whether a round ended within a micro-batch that ends at `other`."""
+    within = all(position <= other.logs.get(task, 0) for task, position in one.logs.items())
+    return within and one.clock <= other.clock
+
+
 def _chain(folder: Path, name: str) -> list[str]:
     """Returns the names of a state and of those in whose files its rounds go on, in this order."""
     names: list[str] = []

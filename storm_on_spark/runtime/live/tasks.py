@@ -31,7 +31,7 @@ from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
 from storm_on_spark.runtime.live.gathered import Gathered
 from storm_on_spark.runtime.live.live_processes import GivenUpError, LiveProcesses, Member
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
-from storm_on_spark.runtime.live.rounds import Round
+from storm_on_spark.runtime.live.rounds import Round, is_before
 from storm_on_spark.runtime.live.small_round import Done
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
@@ -381,12 +381,6 @@ class LiveTasks:
 def _own(body: bytes) -> Chunk:
     """Returns a chunk of a back edge as one that is executed now."""
     return chunk.with_header(chunk.without_flag(body, chunk.CARRIED))
-
-
-def is_before(one: Offset, other: Offset) -> bool:
-    """Whether a round ended within a micro-batch that ends at `other`."""
-    within = all(position <= other.logs.get(task, 0) for task, position in one.logs.items())
-    return within and one.clock <= other.clock
 
 
 def _same(one: Offset, other: Offset) -> bool:

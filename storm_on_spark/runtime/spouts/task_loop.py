@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from storm_on_spark.metrics.latency import Latencies
+from storm_on_spark.runtime.reports.report import SpoutStats
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts import messages, pacing
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
@@ -82,7 +83,8 @@ class TaskLoop:
         #: Tuples of cuts of which the coordinator has not heard; None if it has heard of all.
         self._untold: int | None = None
         self._told_at = float("-inf")
-        self._reported = dataclasses.replace(task.stats, streams=dict(task.stats.streams))
+        #: None until there was a report, which tells how many messages are pending after a restart.
+        self._reported: SpoutStats | None = None
         self._saved_batch = task.settled_batch
         #: When registered metrics were reported last.
         self._told_metrics_at = task.now()
@@ -200,7 +202,7 @@ class TaskLoop:
         self._told_at, self._untold = task.now(), None
         task.stats.pending = task.pending_count()
         task.stats.exhausted = task.exhausted()
-        self._reported = dataclasses.replace(task.stats, streams=dict(task.stats.streams))
+        self._reported = reported = dataclasses.replace(task.stats, streams=dict(task.stats.streams))
         latencies, task.latencies = task.latencies, Latencies()
         self._told_metrics_at = task.now()
         registered = task.readings()
@@ -212,7 +214,7 @@ class TaskLoop:
                 cut,
                 tuples,
                 self._saved_batch,
-                self._reported,
+                reported,
                 latencies,
                 errors,
                 registered,

@@ -180,7 +180,11 @@ class SimulatedSpark:
     def start(self) -> None:
         """Starts the driver, for the first time or after it was killed."""
         self.coordinator = self.make_coordinator()
-        self.coordinator.start(self.offsets[-1])
+        self.coordinator.start(self.offsets[-1], executed_ms=self.executed_ms())
+
+    def executed_ms(self) -> int | None:
+        """Returns until when tuples were executed live behind the last offset; see `Coordinator.launch`."""
+        return None
 
     def step(self, killed_at: str | None = None) -> bool:
         """Plans and runs one micro-batch; returns whether there was anything to do.

@@ -12,9 +12,18 @@ import pytest
 from pyspark.sql import SparkSession
 from waiting import eventually
 
-from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder, compile_topology
+from storm_on_spark import (
+    BaseBasicBolt,
+    BaseRichSpout,
+    BaseWindowedBolt,
+    Duration,
+    Fields,
+    TopologyBuilder,
+    compile_topology,
+)
 from storm_on_spark.runtime.processes.run_folder import run_folder
-from storm_on_spark.spark.state import read_bolt_state
+from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
+from storm_on_spark.testing import ListSpout
 
 EVERY = 0.004
 KEYS = 10
@@ -141,3 +150,38 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_proce
     states = read_bolt_state(spark_session, tmp_path / "checkpoint", "count").values()
     assert sum((state["counts"] for state in states), Counter()) == Counter(range(info.acked))
     eventually(lambda: not live_processes(FIRST) and not live_processes(FURTHER))
+
+
+class Windows(BaseWindowedBolt):
+    """Keeps what is new in its windows, and writes it down."""
+
+    def prepare(self, conf, context, collector):
+        self.notes, self.entered = Path(conf["test.notes"]), []
+
+    def execute(self, window):
+        new = [tup["number"] for tup in window.new]
+        self.entered += new
+        with self.notes.open("a") as file:
+            file.writelines(f"{number}\n" for number in new)
+
+
+def test_a_topology_that_a_timer_ends_leaves_all_in_the_state(spark_session: SparkSession, tmp_path: Path) -> None:
+    numbers, notes = list(range(200)), tmp_path / "notes"
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout([(number,) for number in numbers], ["number"], message_ids=True))
+    window = Windows().with_window(Duration(1500), Duration(500))
+    builder.set_bolt("windows", window).shuffle_grouping("numbers")
+    conf = {
+        "topology.profile": "realtime",
+        "topology.state.checkpoint.interval.ms": 100,
+        "test.notes": str(notes),
+    }
+    compiled = compile_topology(builder.create_topology(), conf)
+    for _ in range(2):  # the second one has nothing to do
+        query = compiled.start(spark_session, "ends-late", checkpoint=tmp_path / "checkpoint")
+        assert query.awaitTermination(60)
+        assert query.status_info().status == "COMPLETED"
+        assert read_pending_roots(spark_session, tmp_path / "checkpoint") == []
+        [state] = read_bolt_state(spark_session, tmp_path / "checkpoint", "windows").values()
+        assert sorted(state["entered"]) == numbers
+        assert sorted(map(int, notes.read_text().split())) == numbers

@@ -24,9 +24,9 @@ from storm_on_spark.runtime.live.conduct import BEGINNING, NOBODY, caught_up, mi
 from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.member import ShareHolder
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
-from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog, read_rounds
+from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog, is_before, last_executed_ms, read_rounds
 from storm_on_spark.runtime.live.small_round import SmallRounds
-from storm_on_spark.runtime.live.tasks import LiveTasks, is_before
+from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.log import Mark
@@ -209,6 +209,9 @@ class LiveSpark(SimulatedSpark):
             self.live.close()
         self.live = Live(self)
         return super().make_coordinator(durable)
+
+    def executed_ms(self) -> int | None:
+        return last_executed_ms(Path(self.spec.folder) / ROUNDS, self.offsets[-1])
 
     def start(self) -> None:
         super().start()

@@ -32,6 +32,8 @@ class Started:
     """The last offset that Spark has in its log."""
     carried: int
     """The last micro-batch that left carried tuples; -1 without any."""
+    executed: bool = False
+    """Whether tuples were executed live behind that offset."""
 
 
 @dataclass(frozen=True)

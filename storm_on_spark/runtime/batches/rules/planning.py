@@ -11,6 +11,9 @@ One round with Spark, from its question for the next micro-batch to the answer:
 In real time, GATHERING lasts until a checkpoint is due, and CUTTING follows: the live process says up to where it has
 executed, and the micro-batch ends there. If it has nothing to say, the micro-batch is planned as ever.
 
+What is executed there last may be no tuple of a spout: a timer acks what a window held. Spouts hear of it at once, but
+the state in Spark lacks it until a micro-batch is planned when nothing is pending. Only then is a finite topology done.
+
 In ASKING, all spouts have been asked for a cut. Tuples in a cut, carried tuples, a tick, or the timeout of a message
 that is pending are something to do. In GATHERING, every spout has a moment to add what it has, and the least interval
 between two micro-batches passes.
@@ -130,6 +133,10 @@ class BatchRules:
         self._awaited_at = float("-inf")
         #: Whether tuples are executed between micro-batches.
         self.live = False
+        #: Whether some were, ever.
+        self._was_live = False
+        #: Whether nothing was pending when the last micro-batch was planned, and the same of the last committed one.
+        self._clear = self._covered = False
         self._timeout_ms = timeout_ms
         self._tick_ms = set(tick_ms)
         self._clock_runs = clock_runs
@@ -170,6 +177,7 @@ class BatchRules:
             self._carried = max(self._carried, event.batch)
         elif isinstance(event, events.WentLive):
             self.live = event.on
+            self._was_live = self._was_live or event.on
         elif isinstance(event, events.Awaited):
             self._awaited_at = at.secs
         elif isinstance(event, events.LetGo):
@@ -204,11 +212,11 @@ class BatchRules:
 
     def is_drained(self) -> bool:
         """Returns whether spouts are inactive, and all that they emitted has been processed and committed."""
-        return all(task.is_drained() for task in self._tasks.values())
+        return self._is_covered() and all(task.is_drained() for task in self._tasks.values())
 
     def is_settled(self) -> bool:
         """Returns whether all that spouts have emitted so far, active or not, has been processed and committed."""
-        return all(task.is_settled() for task in self._tasks.values())
+        return self._is_covered() and all(task.is_settled() for task in self._tasks.values())
 
     # --- a round with Spark ---------------------------------------------------------------------------------------
 
@@ -218,7 +226,7 @@ class BatchRules:
         at: events.Moment,
     ) -> list[events.Instruction]:
         if isinstance(event, events.Started):
-            self._planned, self._carried = event.planned, event.carried
+            self._planned, self._carried, self._was_live = event.planned, event.carried, event.executed
             for number, task in self._tasks.items():
                 task.head = event.planned.mark(number)
                 task.consumed = task.head.position
@@ -248,6 +256,7 @@ class BatchRules:
     def _committed(self, at: events.Moment) -> list[events.Instruction]:
         done: list[events.Instruction] = []
         start, pace = self._planned, self._pace
+        self._covered = self._clear
         for number, task in self._tasks.items():
             position = start.logs.get(number, 0)
             if position > task.committed:
@@ -288,7 +297,7 @@ class BatchRules:
                     *done,
                     events.AskBarrier(self._planned, {number: task.head for number, task in self._tasks.items()}),
                 ]
-            return [*done, self._plan(self._cover(at), at)]
+            return [*done, self._plan(self._cover(at), at, clear=self._is_clear())]
         self._patience = max(self._patience, rested)
         return [*done, events.WaitForNews(self._patience - at.secs)]
 
@@ -314,11 +323,14 @@ class BatchRules:
             return [events.NothingNew(self._planned)]
         if end is None or not self._is_ahead(end):
             self.live = False
-            return [self._plan(self._cover(at), at)]
+            return [self._plan(self._cover(at), at, clear=self._is_clear())]
+        # With tuples of which nobody has told yet, messages may be pending.
+        known = all(end.mark(number).position <= task.head.position for number, task in self._tasks.items())
         for number, task in self._tasks.items():
             task.take_to(end.mark(number))
         self._size.began(0, at.secs)
-        return [self._plan(replace(end, carried=max(self._planned.carried, self._carried)), at)]
+        end = replace(end, carried=max(self._planned.carried, self._carried))
+        return [self._plan(end, at, clear=known and self._is_clear())]
 
     def _is_ahead(self, end: Offset) -> bool:
         """Whether an offset can follow the one that is planned, in the logs as far as they are known."""
@@ -328,8 +340,9 @@ class BatchRules:
                 return False
         return end.clock >= self._planned.clock
 
-    def _plan(self, end: Offset, at: events.Moment) -> events.Plan:
+    def _plan(self, end: Offset, at: events.Moment, *, clear: bool) -> events.Plan:
         self._batch_at = at.secs
+        self._clear = clear
         self.phase = Phase.IDLE
         self._planned = end
         return events.Plan(end)
@@ -338,7 +351,7 @@ class BatchRules:
         return any(task.waiting() for task in self._tasks.values()) or self._carried > self._planned.carried
 
     def _is_due(self, clock_ms: int) -> bool:
-        if self._has_tuples():
+        if self._has_tuples() or (self._is_clear() and not self._is_covered()):
             return True
         return any(clock_ms // period > self._planned.clock // period for period in self._periods())
 
@@ -359,9 +372,17 @@ class BatchRules:
 
     def _is_complete(self) -> bool:
         """Returns whether a finite topology is done: all that was planned is committed, and nothing more comes."""
-        return self.active and all(
+        covered = self.active and self._is_covered()
+        return covered and all(
             task.is_finished(self._planned.logs.get(number, 0)) for number, task in self._tasks.items()
         )
+
+    def _is_clear(self) -> bool:
+        return all(task.is_clear() for task in self._tasks.values())
+
+    def _is_covered(self) -> bool:
+        """Returns whether the state in Spark has all that spouts may have heard of, once nothing is pending."""
+        return self._covered or not self._was_live
 
     def _cover(self, at: events.Moment) -> Offset:
         start = self._planned
@@ -414,6 +435,7 @@ class BatchRules:
             task.answered, task.idle, task.quiet = True, True, not event.active
         else:
             task.exhausted, task.pending, task.waiting_again = event.stats.exhausted, event.stats.pending, event.waiting
+            task.reported = True
             if event.cut:
                 task.add_cut(event.written, event.tuples)
                 if event.tuples:
@@ -426,7 +448,7 @@ class BatchRules:
             return []
         tasks = [self._tasks[number] for number in event.tasks]
         for task in tasks:
-            task.ready = task.idle = task.quiet = task.exhausted = False
+            task.ready = task.idle = task.quiet = task.exhausted = task.reported = False
         if not all(task.opened for task in tasks):
             return [events.GiveUpHost(0)]
         policy = self._restarts[event.tasks]

@@ -33,6 +33,8 @@ class SpoutProgress:
     #: Whether it said, since it was deactivated, that nothing is left to cut.
     quiet: bool = False
     exhausted: bool = False
+    #: Whether it has said since it was opened how many messages are pending.
+    reported: bool = False
     pending: int = 0
     #: Those of them that are kept for another attempt, which an inactive spout does not make.
     waiting_again: int = 0
@@ -52,6 +54,10 @@ class SpoutProgress:
     def is_done(self) -> bool:
         """Returns whether the spout has nothing more to emit, and all that it has emitted is acked or failed."""
         return self.exhausted and not self.pending
+
+    def is_clear(self) -> bool:
+        """Returns whether no tree of its messages is under way: none is pending but what waits for another attempt."""
+        return self.reported and self.pending <= self.waiting_again
 
     def is_finished(self, planned: int) -> bool:
         """Returns whether nothing more comes, now or later, behind a position of its log."""

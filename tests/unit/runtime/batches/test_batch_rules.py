@@ -500,6 +500,95 @@ def test_the_last_checkpoint_of_a_finite_topology_in_real_time_waits_for_no_inte
     assert events.Complete() in rules.step(events.Looked(), now)
 
 
+def acked_by_a_timer(rules: BatchRules, now: events.Moment, *, exhausted: bool = True) -> Offset:
+    """Plans a checkpoint while a window holds a message; then a timer acks it. Returns the checkpoint's end."""
+    open_task(rules)
+    rules.step(progress(3, Mark(), False, 0), AT)
+    poll(rules, AT)
+    rules.step(events.WentLive(on=True), AT)
+    rules.step(progress(3, Mark(10), True, 5, pending=1), AT)
+    rules.step(events.Activated(active=False), AT)  # somebody waits for a checkpoint
+    assert isinstance(rules.step(events.Looked(), AT)[-1], events.AskBarrier)
+    end = Offset({3: 10}, epochs={3: Mark().epoch})
+    assert rules.step(events.WasCut(end), AT) == [events.Plan(end)]
+    rules.step(events.Polled(end), AT)
+    rules.step(events.Committed(), AT)
+    rules.step(progress(3, Mark(10), False, 0, exhausted=exhausted), now)
+    return end
+
+
+def cut_and_committed(rules: BatchRules, end: Offset, now: events.Moment) -> None:
+    rules.step(events.WasCut(end), now)
+    rules.step(events.Polled(end), now)
+    rules.step(events.Committed(), now)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_was_executed_live_behind_the_last_checkpoint_gets_one_before_a_topology_is_complete(dies: bool) -> None:
+    now = events.Moment(1.0, 700)
+    rules = rules_of(checkpoint_secs=60.0)
+    first = acked_by_a_timer(rules, now)
+    rules.step(events.Activated(active=True), now)
+    rules.step(Idle(3, active=True), now)
+    if dies:
+        rules.step(events.WentLive(on=False), now)
+        assert rules.step(events.Looked(), now) == [events.Plan(dataclasses.replace(first, clock=700))]
+        rules.step(events.Polled(dataclasses.replace(first, clock=700)), now)
+        rules.step(events.Committed(), now)
+    else:
+        assert rules.step(events.Looked(), now) == [events.AskBarrier(first, {3: Mark(10)})]
+        cut_and_committed(rules, dataclasses.replace(first, clock=650), now)
+    rules.step(Idle(3, active=True), now)
+    assert rules.step(events.Looked(), now)[0] == events.Complete()
+
+
+def test_what_was_executed_live_behind_the_last_checkpoint_gets_one_before_a_topology_is_drained_or_settled() -> None:
+    now = events.Moment(1.0, 700)
+    rules = rules_of(checkpoint_secs=60.0)
+    first = acked_by_a_timer(rules, now, exhausted=False)
+    rules.step(Idle(3, active=False), now)
+    assert not rules.is_drained()
+    assert not rules.is_settled()
+    assert rules.step(events.Looked(), now) == [events.AskBarrier(first, {3: Mark(10)})]
+    rules.step(events.WasCut(dataclasses.replace(first, clock=650)), now)
+    assert not rules.is_drained(), "it is not committed"
+    rules.step(events.Polled(dataclasses.replace(first, clock=650)), now)
+    rules.step(events.Committed(), now)
+    assert rules.is_drained()
+    assert rules.is_settled()
+
+
+def test_a_checkpoint_with_tuples_of_which_nobody_has_told_is_not_the_last() -> None:
+    now = events.Moment(1.0, 700)
+    rules = rules_of(checkpoint_secs=60.0)
+    first = acked_by_a_timer(rules, now)
+    rules.step(events.Activated(active=True), now)
+    further = Offset({3: 20}, 650, epochs=first.epochs)
+    rules.step(events.Looked(), now)
+    cut_and_committed(rules, further, now)
+    rules.step(progress(3, Mark(20), True, 5, pending=0, exhausted=True), now)  # acked live meanwhile
+    rules.step(Idle(3, active=True), now)
+    assert rules.step(events.Looked(), now) == [events.AskBarrier(further, {3: Mark(20)})]
+
+
+@pytest.mark.parametrize("executed", [False, True])
+def test_a_topology_killed_after_its_last_round_has_a_micro_batch_before_it_is_complete(
+    executed: bool,
+) -> None:
+    planned, now = Offset({3: 10}, 100, epochs={3: Mark().epoch}), events.Moment(0.0, 700)
+    rules = rules_of()
+    rules.step(events.Started(planned, -1, executed), now)
+    rules.step(Ready(3, Mark(10)), now)
+    rules.step(events.LogRead(3, Mark(10), ()), now)
+    rules.step(events.Polled(planned), now)
+    rules.step(events.Committed(), now)
+    rules.step(Idle(3, active=True), now)
+    assert rules.step(events.Looked(), now) == [events.WaitForNews(0.2)], "how many messages are pending is not known"
+    rules.step(progress(3, Mark(10), False, 0, exhausted=True), now)
+    (first, *_) = rules.step(events.Looked(), now)
+    assert first == (events.Plan(dataclasses.replace(planned, clock=700)) if executed else events.Complete())
+
+
 @pytest.mark.parametrize(
     ("event", "since"),
     [

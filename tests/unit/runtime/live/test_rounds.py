@@ -15,7 +15,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.live.member import ShareHolder
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
-from storm_on_spark.runtime.live.rounds import Round, RoundLog, read_rounds
+from storm_on_spark.runtime.live.rounds import Round, RoundLog, last_executed_ms, read_rounds
 from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.tracking.acker import ACKED
@@ -53,6 +53,20 @@ def test_rounds_go_on_in_the_file_of_the_state_that_was_saved_then(tmp_path: Pat
     log.follow([b"second", b"third"])
     log.close()
     assert {file.name for file in tmp_path.iterdir()} == {b"second".hex(), b"third".hex()}
+
+
+def test_until_when_tuples_were_executed_is_known_without_the_state(tmp_path: Path) -> None:
+    folder = tmp_path / "rounds"
+    assert last_executed_ms(folder, Offset()) is None
+    log = RoundLog(folder, sync=False)
+    log.follow([TOKEN])
+    log.append(Round(7, Offset({3: 120}, 500), saved=False))
+    log.follow([TOKEN, b"second"])
+    log.append(Round(8, Offset({3: 120}, 700), saved=False))
+    log.close()
+    assert last_executed_ms(folder, Offset()) == 700
+    assert last_executed_ms(folder, Offset({3: 120}, 500)) == 700, "a timer's round is behind it"
+    assert last_executed_ms(folder, Offset({3: 120}, 700)) is None
 
 
 def test_a_line_that_was_not_written_whole_does_not_count(tmp_path: Path) -> None:
