@@ -164,6 +164,7 @@ def test_a_topology_whose_source_process_was_killed_says_so_and_goes_on_when_it_
     orders = puppets.Orders(tmp_path)
     conf = {
         "test.notes": str(tmp_path),
+        "topology.profile": "latency",
         "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
         "topology.message.timeout.secs": 1000,
     }
@@ -256,6 +257,7 @@ def test_failing_fast_commits_nothing_of_that_micro_batch_and_mended_code_goes_o
     conf: dict[str, object] = {
         "topology.checkpoint.dir": str(checkpoint),
         "test.notes": str(tmp_path),
+        "topology.partitions": 2,
         "topology.message.timeout.secs": 1000,
     }
     local_cluster.submit_topology("changed", {**conf, "test.count": 8, "topology.fail.fast": True}, changed.careless())

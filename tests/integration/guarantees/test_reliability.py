@@ -249,7 +249,7 @@ def test_a_tuple_that_raises_fails_alone_and_leaves_no_trace_in_state_or_output_
 
 
 def test_a_small_micro_batch_limit_splits_the_input_and_drops_nothing(complete, tmp_path):
-    info = complete(reliable.slow_feed(), {"topology.batch.max.tuples": 200})
+    info = complete(reliable.slow_feed(), {"topology.profile": "latency", "topology.batch.max.tuples": 200})
 
     assert info.acked == 2000
     received = sorted(Received(*record).values[0] for record in read_notes(tmp_path, "received"))

@@ -36,7 +36,7 @@ def test_a_bolt_that_hangs_is_named_and_its_worker_is_killed_and_the_batch_goes_
 
 
 def test_native_code_that_holds_the_interpreter_is_named_and_its_worker_is_ended(spark_session, complete, tmp_path):
-    info = complete(hanging.hanging(1, hanging.Holding), {"topology.task.stall.secs": 1})
+    info = complete(hanging.hanging(1, hanging.Holding), {"topology.profile": "latency", "topology.task.stall.secs": 1})
 
     assert (tmp_path / "hung").stat().st_size == 1, "it did not hang"
     assert (info.acked, info.failed) == (40, 0)

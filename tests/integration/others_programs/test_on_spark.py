@@ -20,7 +20,7 @@ def test_counts_are_exact_though_a_bolt_fails_and_batches_wait(
     monkeypatch.setattr(sys, "path", list(sys.path))
     target = load(str(WORDS))
 
-    info = complete(target.topology({}), {"topology.batch.max.tuples": 20})
+    info = complete(target.topology({}), {"topology.profile": "latency", "topology.batch.max.tuples": 20})
 
     sentences = target.module.SENTENCES  # type: ignore[attr-defined]
     words = Counter(word for sentence in sentences for word in sentence.split())

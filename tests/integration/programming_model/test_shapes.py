@@ -31,7 +31,7 @@ def test_joins_and_diamonds_complete_every_tree_of_every_spout(spark_session, co
 
 
 def test_a_cycle_runs_until_its_tuples_are_used_up(spark_session, complete, tmp_path):
-    info = complete(shapes.circular())
+    info = complete(shapes.circular(), {"topology.partitions": 2})
 
     hops = Counter(read_notes(tmp_path, "hops"))
     assert hops == shapes.circular_hops()
@@ -42,7 +42,7 @@ def test_a_cycle_runs_until_its_tuples_are_used_up(spark_session, complete, tmp_
 
 
 def test_tuples_between_two_tasks_arrive_in_the_order_of_their_emits(spark_session, complete, tmp_path):
-    info = complete(shapes.ordered())
+    info = complete(shapes.ordered(), {"topology.partitions": 2})
 
     assert read_notes(tmp_path, "disorder") == []
     doubled = sum(2 if n % 3 == 0 else 1 for n in range(shapes.ORDERED))

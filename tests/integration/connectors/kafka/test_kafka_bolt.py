@@ -122,7 +122,7 @@ def broker(tmp_path: Path) -> Iterator[KafkaServer]:
 def test_nothing_is_lost_when_the_broker_is_killed_under_a_topology(broker: KafkaServer, spark_session) -> None:
     create(broker, "counts")
     total = 160
-    conf = {"topology.max.spout.pending": 40}
+    conf = {"topology.profile": "latency", "topology.max.spout.pending": 40}
     with running_topology(kafka_written.make(total, bolt(broker, "counts")), conf=conf, spark=spark_session) as running:
         running.wait_until(lambda captured: len(captured.acked("words")) >= 40)
         broker.kill()

@@ -104,7 +104,7 @@ def test_a_spout_that_did_not_run_meanwhile_notices_after_its_restart(
         tester.restart()
 
         assert [emission.values[0] for emission in read(tester, 6)] == [str(number) for number in range(6)]
-    assert f"offset {position} is not in Kafka (any more); going on at the earliest" in caplog.text
+    assert f"offset {position} is not in Kafka (any more); continuing at the earliest" in caplog.text
 
 
 def test_the_bus_goes_on_where_the_logs_part(brokers: Replicas, caplog: pytest.LogCaptureFixture) -> None:
