@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 MILLION = 1_000_000
 
-Contender = Literal["ours", "native", "storm", "command", "kafka", "bytewax"]
-Group = Literal["main", "growth", "realtime", "connectors"]
+Contender = Literal["ours", "native", "storm", "command", "kafka", "bytewax", "script"]
+Group = Literal["main", "growth", "realtime", "connectors", "windows"]
 Draw = Literal["zipf", "uniform"]
 
 
@@ -53,7 +53,7 @@ class Case:
         quick: whether `make bench-quick` has it.
         side: whether no target needs it: every second round does without.
         group: `growth` is for how cost grows, `realtime` for the profile of that name; each is run only when it is
-            asked for. So is `connectors`, for what reads Kafka.
+            asked for. So are `connectors`, for what reads Kafka, and `windows`.
     """
 
     name: str
@@ -274,6 +274,34 @@ def _connectors() -> list[Case]:
     return [replace(case, group="connectors") for case in cases]
 
 
+WINDOW_KEYS = 100
+"""Each is counted a hundred times in a window."""
+
+
+def window_case(which: str) -> str:
+    """Returns the name of the case that counts by key in windows, in this manner."""
+    return f"windows: {which}"
+
+
+def _windows() -> list[Case]:
+    keys = {"keys": WINDOW_KEYS}
+    ours = [
+        Case(window_case(f"ours, {kind}"), "ours", f"windows, {kind}", (FULL,), {"conf": conf})
+        for kind, conf in (("columnar", _LARGE), ("aggregations", {}), ("tuples", {}))
+    ]
+    # Storm acks a tuple when it leaves its window, so what is pending has to be several windows.
+    storm = {"ackers": 1, "pending": 100_000, **keys}
+    others = [
+        Case(window_case("Storm"), "storm", "windows", (FULL,), storm),
+        Case(window_case("native PySpark"), "native", "windows", (FULL,), keys),
+        *(
+            Case(window_case(name), "script", name, (FULL,), {"events": MILLION, **keys})
+            for name in ("bytewax", "pathway")
+        ),
+    ]
+    return [replace(case, group="windows") for case in (*ours, *others)]
+
+
 REALTIME_BESIDE = (STORM, PER_TUPLE, LATENCY, NATIVE_LATENCY)
 """The cases with which those of real time are compared; they run in the same round."""
 
@@ -285,6 +313,7 @@ CASES: dict[str, Case] = {
         *(replace(case, group="growth") for case in _growth()),
         *_realtime(),
         *_connectors(),
+        *_windows(),
     )
 }
 """All, by name, in the order in which a round runs them: what is compared comes close together."""

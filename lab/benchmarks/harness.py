@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.cases import CASES, Case
-from lab.benchmarks.contenders import NotThereError, Setup, bytewax, storm
+from lab.benchmarks.contenders import NotThereError, Setup, bytewax, script, storm
 from lab.benchmarks.workloads.data import sentences_file
 from lab.benchmarks.workloads.topics import broker
 
@@ -127,6 +127,11 @@ def _prepare(outcomes: dict[str, Outcome], tell: Callable[[str], None]) -> None:
             partial(storm.prepare, python=True),
         ),
         ("bytewax", [case for case in CASES.values() if case.contender == "bytewax"], bytewax.prepare),
+        *(
+            (case.name, [case], partial(script.prepare, case.workload))
+            for case in CASES.values()
+            if case.contender == "script"
+        ),
     )
     for what, cases, prepare in contenders:
         concerned = [outcomes[case.name] for case in cases if case.name in outcomes]

@@ -1,4 +1,7 @@
-"""Counts by key in tumbling windows of ten seconds, in bytewax: `python windows.py EVENTS KEYS`; prints CPU seconds."""
+"""Counts by key in tumbling windows of ten seconds, in bytewax: `python windows.py EVENTS KEYS`.
+
+Prints the seconds that it took: of processor time, and by the clock.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ clock = EventClock(ts_getter=lambda event: event[1], wait_for_system_duration=ti
 windower = TumblingWindower(length=timedelta(seconds=10), align_to=start)
 counted = count_window("count", stream, clock, windower, lambda event: event[0])
 op.output("out", counted.down, TestingSink(found))
-before = time.process_time()
+before, began = time.process_time(), time.monotonic()
 run_main(flow)
+used, took = time.process_time() - before, time.monotonic() - began
 assert sum(count for _, (_, count) in found) == events, sum(count for _, (_, count) in found)
-print(time.process_time() - before)
+print(used, took)

@@ -10,17 +10,15 @@ import contextlib
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import time
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.cases import Case, Phase
-from lab.benchmarks.contenders import Figures, NotThereError, Setup, figures
+from lab.benchmarks.contenders import Figures, Setup, environments, figures
 from lab.benchmarks.measures import ProcessTree, grown, sizes
 from lab.benchmarks.workloads.feed import Control
 from storm_on_spark.runtime.processes.server import HOST, free_ports
@@ -28,8 +26,7 @@ from storm_on_spark.runtime.processes.server import HOST, free_ports
 _ROOT = Path(__file__).parents[3]
 _FLOW = _ROOT / "lab" / "benchmarks" / "bytewax"
 _BUILD = _ROOT / "build" / "bytewax"
-_WANTED = "bytewax==0.21.1"
-_BUILD_SECS = 600
+WANTED = "bytewax==0.21.1"
 _START_SECS = 60.0
 _PER_DOUBLING = 32
 """Buckets of latencies; see flow.py."""
@@ -43,32 +40,7 @@ def prepare() -> None:
     Raises:
         NotThereError: there is no bytewax for this Python, or no network.
     """
-    stamp = _BUILD / _WANTED
-    if stamp.exists():
-        return
-    shutil.rmtree(_BUILD, ignore_errors=True)
-    venv.create(_BUILD, with_pip=True)
-    install = [str(_python()), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:"]
-    try:
-        done = subprocess.run(
-            [*install, _WANTED],
-            capture_output=True,
-            text=True,
-            timeout=_BUILD_SECS,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
-        raise NotThereError(f"{_WANTED} could not be installed within {_BUILD_SECS} s.") from None
-    if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip().splitlines() or ["nothing"]
-        version = ".".join(map(str, sys.version_info[:2]))
-        raise NotThereError(f"{_WANTED} could not be installed for Python {version}: {said[-1][:300]}")
-    stamp.touch()
-
-
-def _python() -> Path:
-    return _BUILD / "bin" / "python"
+    environments.make(_BUILD, WANTED)
 
 
 def run(case: Case, setup: Setup) -> Figures:
@@ -80,7 +52,7 @@ def run(case: Case, setup: Setup) -> Figures:
     control.set(case.phases[0].rate)
     if recovery is not None:
         recovery.mkdir()
-        subprocess.run([_python(), "-m", "bytewax.recovery", recovery, str(processes)], check=True)
+        subprocess.run([environments.python(_BUILD), "-m", "bytewax.recovery", recovery, str(processes)], check=True)
     environment = {
         **os.environ,
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -158,7 +130,7 @@ def percentiles(latencies: dict[int, int]) -> dict[str, float] | None:
 @contextlib.contextmanager
 def _running(processes: int, recovery: Path | None, environment: dict[str, str]) -> Iterator[None]:
     """Starts all processes; at the end they are killed."""
-    command = [str(_python()), "-m", "bytewax.run", "flow:flow"]
+    command = [str(environments.python(_BUILD)), "-m", "bytewax.run", "flow:flow"]
     if recovery is not None:
         command += ["-r", str(recovery), "-s", str(_SNAPSHOT_SECS), "-b", "0"]
     addresses = ";".join(f"{HOST}:{port}" for port in free_ports(processes))

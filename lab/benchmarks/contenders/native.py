@@ -1,4 +1,4 @@
-"""Plain PySpark: the same stateful word count as a streaming query. Nothing tracks its rows."""
+"""Plain PySpark: the same stateful word count, or windows, as a streaming query. Nothing tracks its rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.benchmarks.measures import ProcessTree
 from lab.benchmarks.workloads.data import read_sentences
 from storm_on_spark.spark.session import local_session, stop_session
 
-_ROWS_PER_BATCH = {"built-in functions": 4_000_000, "Python UDF": 400_000}
+_ROWS_PER_BATCH = {"built-in functions": 4_000_000, "Python UDF": 400_000, "windows": 4_000_000}
 """Either way a micro-batch takes a second or more on two cores: what each costs hardly counts."""
 _TEXTS = 1000
 _ALL_OF_THE_JIT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
@@ -46,12 +46,16 @@ def run(case: Case, setup: Setup) -> Figures:
 def _full_speed(spark: Any, case: Case, setup: Setup) -> Figures:
     from pyspark.sql import functions as F  # noqa: N812 # as everybody writes it
 
-    # The input's first sentences, as literals: reading them from files would be measured otherwise.
-    texts = F.array([F.lit(text) for text in read_sentences(str(setup.source))[:_TEXTS]])
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", _ROWS_PER_BATCH[case.workload])
     rows = source.option("numPartitions", 2).load()
-    lines = rows.select(F.element_at(texts, (F.col("value") % _TEXTS + 1).cast("int")).alias("value"))
-    with _counting(lines, case.workload) as query:
+    if case.workload == "windows":
+        counting: contextlib.AbstractContextManager[Any] = _running(_windows(rows, case.options["keys"]), "append")
+    else:
+        # The input's first sentences, as literals: reading them from files would be measured otherwise.
+        texts = F.array([F.lit(text) for text in read_sentences(str(setup.source))[:_TEXTS]])
+        lines = rows.select(F.element_at(texts, (F.col("value") % _TEXTS + 1).cast("int")).alias("value"))
+        counting = _counting(lines, case.workload)
+    with counting as query:
         tree = ProcessTree()
         _since(query, 0)
         tree.wait(setup.jvm_warm_up)
@@ -86,15 +90,27 @@ def _at_rate(spark: Any, case: Case, setup: Setup) -> Figures:
             return {**found, "run": {"memory_mb": tree.peak_memory_mb()}}
 
 
-@contextlib.contextmanager
-def _counting(lines: Any, kind: str) -> Iterator[Any]:
-    """Starts the word count over rows with a column `value`."""
+def _windows(rows: Any, keys: int) -> Any:
+    """Returns the counts by key in tumbling windows of ten seconds, as workloads/windows.py has them."""
+    from pyspark.sql import functions as F  # noqa: N812 # as everybody writes it
+
+    number = F.col("value")
+    events = rows.select((number % keys).alias("key"), F.timestamp_millis(number).alias("time"))
+    return events.withWatermark("time", "1 millisecond").groupBy(F.window("time", "10 seconds"), "key").count()
+
+
+def _counting(lines: Any, kind: str) -> contextlib.AbstractContextManager[Any]:
+    """Runs the word count over rows with a column `value`."""
     from pyspark.sql import functions as F  # noqa: N812 # as everybody writes it
     from pyspark.sql.types import ArrayType, StringType
 
     split = F.udf(lambda text: text.split(), ArrayType(StringType())) if kind == "Python UDF" else _split_built_in
-    counts = lines.select(F.explode(split(F.col("value"))).alias("word")).groupBy("word").count()
-    query = counts.writeStream.outputMode("update").format("noop").start()
+    return _running(lines.select(F.explode(split(F.col("value"))).alias("word")).groupBy("word").count(), "update")
+
+
+@contextlib.contextmanager
+def _running(counts: Any, mode: str) -> Iterator[Any]:
+    query = counts.writeStream.outputMode(mode).format("noop").start()
     try:
         yield query
     finally:

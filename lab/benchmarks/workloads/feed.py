@@ -186,9 +186,12 @@ class SentenceBatches(BatchSpout):
         first, count = self.emitted, min(self.pace.grant(), _ROWS)
         if count:
             self.emitted += count
-            sentences = self.texts.items.slice(first % self.texts.count, count)
-            batch = pa.RecordBatch.from_arrays([sentences], ["sentence"])
-            self.collector.emit(batch, np.arange(first, self.emitted) if self.acked else None)
+            self.collector.emit(self.batch(first, count), np.arange(first, self.emitted) if self.acked else None)
+
+    def batch(self, first: int, count: int) -> pa.RecordBatch:
+        """Returns the tuples from a number on."""
+        sentences = self.texts.items.slice(first % self.texts.count, count)
+        return pa.RecordBatch.from_arrays([sentences], ["sentence"])
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         declarer.declare(Fields("sentence"))

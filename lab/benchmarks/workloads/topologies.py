@@ -13,6 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lab.benchmarks.workloads.feed import DrawnKeys, Held, Keys, Numbers, Pairs, SentenceBatches, Sentences, Words
+from lab.benchmarks.workloads.windows import (
+    CountColumns,
+    CountResults,
+    CountTuples,
+    EventBatches,
+    Events,
+    windows,
+)
 from storm_on_spark import (
     BaseBasicBolt,
     BaseRichBolt,
@@ -303,6 +311,9 @@ WORKLOADS: dict[str, Callable[[str, str, Options], Topology]] = {
     "keys in KeyValueState": _keys(CountInState),
     "one task's keys": _large_state,
     "pending": _pending,
+    "windows, columnar": windows(EventBatches, CountColumns, aggregate=True),
+    "windows, aggregations": windows(Events, CountResults, aggregate=True),
+    "windows, tuples": windows(Events, CountTuples, aggregate=False),
 }
 """By name: what builds the topology from the paths of control and input, and the case's options."""
 

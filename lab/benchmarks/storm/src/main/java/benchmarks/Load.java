@@ -31,6 +31,7 @@ public final class Load extends BaseRichSpout {
 
     private final String input;
     private final boolean numbers;
+    private final int keys;
     private final boolean acked;
 
     private transient SpoutOutputCollector collector;
@@ -44,11 +45,13 @@ public final class Load extends BaseRichSpout {
     /**
      * @param input the file with the sentences, one a line
      * @param numbers whether to emit numbers instead
+     * @param keys how many keys the events have that are emitted instead; 0 for no events
      * @param acked whether there are ackers
      */
-    Load(String input, boolean numbers, boolean acked) {
+    Load(String input, boolean numbers, int keys, boolean acked) {
         this.input = input;
         this.numbers = numbers;
+        this.keys = keys;
         this.acked = acked;
     }
 
@@ -75,12 +78,14 @@ public final class Load extends BaseRichSpout {
         if (wanted > 0 && (now - phaseBegan) * 1e-9 * wanted <= inPhase) {
             return;
         }
-        Object value = numbers ? (Object) emitted : texts.get((int) (emitted % texts.size()));
+        Values values = keys > 0
+                ? new Values(emitted % keys, emitted)
+                : new Values(numbers ? (Object) emitted : texts.get((int) (emitted % texts.size())));
         if (acked) {
             emittedAt[(int) (emitted % RING)] = now;
-            collector.emit(new Values(value), emitted);
+            collector.emit(values, emitted);
         } else {
-            collector.emit(new Values(value));
+            collector.emit(values);
         }
         emitted++;
         inPhase++;
@@ -100,6 +105,6 @@ public final class Load extends BaseRichSpout {
 
     @Override
     public void declareOutputFields(OutputFieldsDeclarer declarer) {
-        declarer.declare(new Fields("value"));
+        declarer.declare(keys > 0 ? new Fields("key", "time") : new Fields("value"));
     }
 }

@@ -45,7 +45,9 @@ public final class Main {
         if (workload.equals("kafka")) {
             builder.setSpout("load", new Topic(options.get("servers"), options.get("topic")), 1);
         } else {
-            builder.setSpout("load", new Load(options.get("input"), workload.equals("chain"), acked), 1);
+            // Windows get events of as many keys; other workloads have none.
+            int keys = Integer.parseInt(options.getOrDefault("keys", "0"));
+            builder.setSpout("load", new Load(options.get("input"), workload.equals("chain"), keys, acked), 1);
         }
         switch (workload) {
             // A task a bolt: on two cores more threads make Storm slower, by half while its code is not compiled yet.
@@ -63,6 +65,7 @@ public final class Main {
                 builder.setBolt("hop2", new Bolts.Hop(), 1).fieldsGrouping("hop1", value);
                 builder.setBolt("hop3", new Bolts.End(), 1).fieldsGrouping("hop2", value);
             }
+            case "windows" -> builder.setBolt("count", Windows.bolt(), 1).fieldsGrouping("load", new Fields("key"));
             default -> throw new IllegalArgumentException("workload " + workload);
         }
         return builder;
