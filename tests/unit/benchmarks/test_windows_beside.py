@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lab.benchmarks.cases import WINDOW_KEYS
 from lab.benchmarks.workloads.windows import CountColumns, CountResults, CountTuples, EventBatches, counted
 from storm_on_spark.testing import BoltTester, make_tuple
 
-_EVENTS = 10_500
+_NUMBERS = range(0, 20_500, 7)
+"""Of events."""
 
 
 @pytest.mark.parametrize("count", [CountColumns, CountResults, CountTuples])
 def test_each_kind_counts_the_same(count: Any) -> None:
     tester = BoltTester(counted(count, aggregate=count is not CountTuples))
     if count is CountColumns:
-        spout = EventBatches("control.json", "sentences.txt")
-        tester.execute(spout.batch(0, 500), spout.batch(500, _EVENTS - 500))
+        keys = [number % WINDOW_KEYS for number in _NUMBERS]
+        tester.execute(pa.record_batch({"key": keys, "time": list(_NUMBERS)}))
     else:
-        tester.execute(*(make_tuple([at % WINDOW_KEYS, at], ["key", "time"]) for at in range(_EVENTS)))
+        tester.execute(*(make_tuple([number % WINDOW_KEYS, number], ["key", "time"]) for number in _NUMBERS))
     tester.advance(seconds=1)
     # A window holds what came after its beginning, and not after its end, as Storm's do.
-    expected = Counter((at % WINDOW_KEYS, (at + 9999) // 10_000) for at in range(10_001))
-    assert Counter(tester.collector.values()) == Counter((key, number) for (key, _), number in expected.items())
+    windows = Counter((-(-number // 10_000), number % WINDOW_KEYS) for number in _NUMBERS if number <= 20_000)
+    assert Counter(tester.collector.values()) == Counter((key, times) for (_, key), times in windows.items())
 
 
 def test_events_are_the_same_in_columns() -> None:
