@@ -29,7 +29,7 @@ def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -
     source = {str(path.relative_to(ROOT)) for path in package.rglob("*") if _is_source(path)}
     jobs, conf = ROOT / "jobs", ROOT / "conf"
     source |= {f"storm_on_spark/examples/{path.relative_to(jobs)}" for path in jobs.rglob("*.*") if _is_source(path)}
-    source |= {f"storm_on_spark/examples/conf/{path.name}" for path in conf.glob("*.yaml")}
+    source |= {f"storm_on_spark/examples/conf/{path.name}" for path in conf.glob("*.*")}
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == source
     assert "storm_on_spark/py.typed" in packed
