@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from sample_site import HARM, LONG, harmful, large, silent, single, word_count
+from visiting import Served
 
-from conftest import Served
 from storm_on_spark.web.rendering import path
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
