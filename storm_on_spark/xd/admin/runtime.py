@@ -53,7 +53,7 @@ class ClusterRuntime:
     def deploy(self, name: str, properties: Mapping[str, str], fused: bool) -> DeploymentView:
         """See `core.Runtime`."""
         self.check(name, self.definition(name), properties, fused=fused)
-        if self.deployment(name) is not None:
+        if self.deployment(name) is not None and self._is_stored(name):
             raise TransitionError(f"The {self.kind} named '{name}' is already deployed")
         order = Order(action="deploy", stream=name, properties=dict(properties), fused=fused, kind=self.kind)
         self._order(order)
@@ -79,13 +79,17 @@ class ClusterRuntime:
 
     def undeploy(self, name: str) -> None:
         """See `core.Runtime`."""
-        if self.deployment(name) is None:
+        if self.deployment(name) is None and not self._is_stored(name):
             raise TransitionError(f"The {self.kind} named '{name}' is not currently deployed")
         self._order(Order(action="undeploy", stream=name, kind=self.kind))
         if not self._wait(lambda: self.deployment(name) is None, _DONE_SECS):
             raise UnavailableError(
                 f"The modules of {self.kind} '{name}' have not ended within {_DONE_SECS:g} s; they are still ending"
             )
+
+    def _is_stored(self, name: str) -> bool:
+        """Returns whether ZooKeeper has a deployment: the copy may lag behind what another admin has shown."""
+        return self._tree.stat(f"{nodes.DEPLOYMENTS[self.kind]}/{name}") is not None
 
     def deployment(self, name: str) -> DeploymentView | None:
         """See `core.Runtime`."""

@@ -75,7 +75,7 @@ class ClusterJobRuntime(ClusterRuntime):
 
     def stop(self, number: int) -> ExecutionView:
         """See `core.JobRuntime`."""
-        found = self._found(number)
+        found = self._stored(number)
         if found.status in ENDED:
             raise TransitionError(f"Execution {number} of job '{found.job}' has ended already: {found.status}")
         self._order(Order(action="stop", stream=found.job, kind="job", execution=number))
@@ -87,7 +87,7 @@ class ClusterJobRuntime(ClusterRuntime):
 
     def restart(self, number: int) -> ExecutionView:
         """See `core.JobRuntime`."""
-        found = self._found(number)
+        found = self._stored(number)
         what = f"Execution {number} of job '{found.job}'"
         if found.restarted_by:
             raise TransitionError(f"{what} was restarted already, as execution {found.restarted_by}")
@@ -100,10 +100,12 @@ class ClusterJobRuntime(ClusterRuntime):
         return self._launched(asked + 1, found.job, "restarted")
 
     def _check_free(self, name: str) -> None:
-        if self.deployment(name) is None:
+        if self.deployment(name) is None and not self._is_stored(name):
             raise TransitionError(f"The job named '{name}' is not currently deployed")
         for each in self.executions():
-            if each.name == name and each.status not in ENDED:
+            if each.name != name or each.status in ENDED:
+                continue
+            if self._stored(each.execution_id).status not in ENDED:
                 raise TransitionError(f"The job named '{name}' runs already, as execution {each.execution_id}")
 
     def _launched(self, number: int, name: str, what: str) -> ExecutionView:
@@ -118,6 +120,10 @@ class ClusterJobRuntime(ClusterRuntime):
         if found is None:
             raise NotFoundError(f"There is no execution {number}")
         return found
+
+    def _stored(self, number: int) -> ExecutionNode:
+        """Returns an execution as ZooKeeper has it: the copy may lag behind what another admin has shown."""
+        return self._tree.read(ExecutionNode, execution_path(number)) or self._found(number)
 
     def _view(self, number: int, node: ExecutionNode) -> ExecutionView:
         steps = []
