@@ -86,6 +86,8 @@ class LiveProcesses:
         #: Of the changes that were taken last: what came late, and what others still owe.
         self._late: dict[messages.Key, bytes | None] = {}
         self._owing: list[Member] = []
+        #: Whether the state of all tasks was so small, when it was saved last, that it can be saved with each round.
+        self.is_small = False
         self._answers(self._members)
 
     @property
@@ -160,11 +162,13 @@ class LiveProcesses:
             member.ask(messages.Save(number, take, later and copied.trusted))
         reports = self._own.save(number, later=later)
         changes = self._own.take_changes() if take else {}
+        self.is_small = self._own.is_small
         answers = self._answers(self._members)
         for member, saved in zip(self._members, answers, strict=True):
             assert isinstance(saved, messages.Saved), saved
             reports += saved.reports
             changes.update(saved.changes)
+            self.is_small &= saved.small
             if saved.owes:
                 self._owing.append(member)
         return reports, changes

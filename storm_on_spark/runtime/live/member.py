@@ -67,7 +67,8 @@ class ShareHolder:
                 return _executed(self._tasks, question)
             if isinstance(question, messages.Save):
                 reports = self._tasks.save(question.number, later=question.later)
-                return messages.Saved(reports, self._tasks.take_changes() if question.take else {}, self._tasks.owes)
+                changes = self._tasks.take_changes() if question.take else {}
+                return messages.Saved(reports, changes, self._tasks.owes, self._tasks.is_small)
             if isinstance(question, messages.GiveLate):
                 late = self._tasks.late_changes(wait=question.wait)
                 return messages.Saved([], late or {}, owes=late is None)

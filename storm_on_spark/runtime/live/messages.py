@@ -159,6 +159,8 @@ class Saved:
     changes: Mapping[Key, bytes | None]
     owes: bool = False
     """Whether more has changed, which `GiveLate` asks for."""
+    small: bool = True
+    """Whether so little state can be saved with each round; see `LocalTasks.is_small`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ A *round* executes what has been written since the last one, by the code that ex
 the state of bolts, which takes longer than most rounds. A *barrier* does, and what changed since the last one is the
 cut that a worker writes to Spark's state store in place of executing the micro-batch.
 
-When a bolt raises, it can't be set back to the round before. All tasks go back to the last barrier then, execute the
-same rounds from the log, save, and execute the round with the error as a micro-batch would. Where that doesn't help,
-the tasks are given up, and a worker does the same.
+When a bolt with state raises, it can't be set back to the round before. All tasks go back to the last barrier then,
+execute the same rounds from the log, save, and execute the round with the error as a micro-batch would. Where that
+doesn't help, the tasks are given up, and a worker does the same. For some time after such an error each round is saved
+before the next one, if the state is small: the next error costs its own round then.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.input import due_clocks, logged_chunks
@@ -45,6 +46,9 @@ from storm_on_spark.runtime.tracking.runs import Runs
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+
+_CAREFUL_MS: Final = 10_000
+"""For which each round is saved after an error of a bolt."""
 EARLY = -1
 """The number of the micro-batch in which a message ended that a spout hears of before any: in none."""
 
@@ -109,6 +113,8 @@ class LiveTasks:
         self._periods = set(wiring.periods)
         if plan.acker_tasks:
             self._periods.add(wiring.settings(TrackingSettings).timeout_ms)
+        #: The topology's time in ms up to which each round is saved: until some time after the last error of a bolt.
+        self._careful_until = 0
         #: Since the last barrier.
         self._done: list[Round] = []
         self._note = note
@@ -182,16 +188,19 @@ class LiveTasks:
         marks = {**self._marks, **self._heard}
         logs = {task: mark.position for task, mark in marks.items()}
         epochs = {task: mark.epoch for task, mark in marks.items()}
-        done = Round(
-            number, Offset(logs, now, self._offset.carried, epochs), saved=False, processes=self._processes.size
-        )
+        end = Offset(logs, now, self._offset.carried, epochs)
+        careful = now < self._careful_until and self._processes.is_small
+        done = Round(number, end, saved=careful, processes=self._processes.size)
         try:
+            if careful:
+                self._save_here()
             told = self._round(done)
         except UnsavedError as error:
             log.info("tasks go back to the last barrier: a bolt raised %.500r", error.__cause__)
             self._go_back()
             done = done._replace(saved=True)
             told = self._again([*self._done, done])
+            self._careful_until = now + _CAREFUL_MS
         self._done.append(done)
         if self._note is not None:
             self._note(done)
@@ -225,7 +234,7 @@ class LiveTasks:
             for done in rounds:
                 self.take_up_to({task: done.end.mark(task) for task in done.end.logs})
                 if done.saved:
-                    self._gathered.add_reports(self._saving(lambda: self._processes.save(next(self._numbers))))
+                    self._save_here()
                 told = self._round(done)
         except UnsavedError as error:
             raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
@@ -279,8 +288,11 @@ class LiveTasks:
         elif header.kind == Kind.REPORT:
             reports = body if isinstance(body, list) else chunk.read_report(bytes_of(body))
             for report in reports:
-                if isinstance(report, Failure) and report.fatal:
-                    raise GivenUpError(report.message)
+                if isinstance(report, Failure):
+                    if report.fatal:
+                        raise GivenUpError(report.message)
+                    if self._offset.clock < self._careful_until:
+                        self._careful_until = self._offset.clock + _CAREFUL_MS
             self._gathered.add_reports(reports)
         else:
             body = bytes_of(body)
@@ -364,6 +376,10 @@ class LiveTasks:
     def close(self) -> None:
         """Ends what still takes snapshots."""
         self._processes.close()
+
+    def _save_here(self) -> None:
+        """Saves all tasks where they are, so that a bolt that raises is set back to here."""
+        self._gathered.add_reports(self._saving(lambda: self._processes.save(next(self._numbers))))
 
     def _save(self, *, later: bool = False) -> dict[Key, bytes | None]:
         """Saves all tasks; returns what changed since this was called last."""

@@ -66,6 +66,7 @@ class CountedCopy(Copy):
 def trusted_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copied, "trusted", True)
     monkeypatch.setattr(copied, "LARGE", 0)
+    monkeypatch.setattr(local_tasks, "_SMALL", -1)
     monkeypatch.setattr(CountedCopy, "made", 0)
     monkeypatch.setattr(local_tasks, "Copy", CountedCopy)
 

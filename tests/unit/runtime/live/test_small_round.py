@@ -139,6 +139,7 @@ def test_a_small_round_does_what_a_large_one_does_tuple_by_tuple(
 ) -> None:
     random, clock, watched, choice = Random(seed), 0, Watched(monkeypatch), Choice(monkeypatch)
     monkeypatch.setattr("storm_on_spark.runtime.live.tasks._numbers", lambda: count(1 << 20))
+    monkeypatch.setattr("storm_on_spark.runtime.live.tasks._CAREFUL_MS", 0)  # a round that is saved is no small one
     monkeypatch.setattr("time.time", lambda: 1.0)  # tuples that a bolt keeps know when they came
     conf = {"topology.profile": "realtime", "topology.acker.executors": 1 + seed % 3}
     spec = dataclasses.replace(make_worker(build(400), conf, 1).spec, folder=str(tmp_path))
