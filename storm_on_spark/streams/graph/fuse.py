@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.streams.graph.model import Graph, Link, Operation, Window
-from storm_on_spark.streams.operations.aggregating import StateQuery
 from storm_on_spark.streams.operations.columns import ColumnProcessor
 
 
@@ -88,8 +87,8 @@ def fuse(graph: Graph) -> list[Group]:
 
 def _group(operation: Operation, group_of: dict[int, Group], by_links: dict[object, Group]) -> Group | None:
     processor = operation.processor
-    if isinstance(processor, StateQuery):
-        return group_of[processor.state]
+    if processor.beside is not None and processor.beside != operation.id:
+        return group_of[processor.beside]
     if all(_is_call(link, group_of) for link in operation.links):
         feeding = list({id(group_of[link.port.node]): group_of[link.port.node] for link in operation.links}.values())
         kinds = {(group.parallelism, group.on_columns) for group in feeding}

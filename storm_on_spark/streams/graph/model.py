@@ -115,6 +115,8 @@ class Operation:
     where: str
     tuples: bool = False
     """Whether its results are tuples with fields of their own, as those of a spout."""
+    fields: tuple[str, ...] | None = None
+    """Names of the values of its results, where these are rows; None where they are values or pairs."""
 
     @property
     def label(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.component import BaseBasicBolt
@@ -56,14 +56,15 @@ class OperationsBolt(_OperationsBolt, BaseBasicBolt):
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Connects the operations."""
-        self._running = self.program.start(self._emit, None)
+        self.program.prepare(conf, context)
+        self._running = self.program.start(self._emit, self.program.stores(None))
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Executes the operations for a tuple."""
         self._collector = collector
         self._running.take(tup)
 
-    def _emit(self, values: list[Any], stream: str) -> None:
+    def _emit(self, values: Sequence[Any], stream: str) -> None:
         self._collector.emit(values, stream=stream)
 
 
@@ -78,11 +79,12 @@ class StatefulOperationsBolt(_OperationsBolt, BaseStatefulBolt):
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Keeps the collector."""
+        self.program.prepare(conf, context)
         self._collector = collector
 
     def init_state(self, state: KeyValueState) -> None:
         """Connects the operations."""
-        self._running = self.program.start(self._emit, state)
+        self._running = self.program.start(self._emit, self.program.stores(state))
 
     def execute(self, tup: Tuple) -> None:
         """Executes the operations for a tuple."""
@@ -96,7 +98,7 @@ class StatefulOperationsBolt(_OperationsBolt, BaseStatefulBolt):
         else:
             self._collector.ack(tup)
 
-    def _emit(self, values: list[Any], stream: str) -> None:
+    def _emit(self, values: Sequence[Any], stream: str) -> None:
         self._collector.emit(values, anchors=self._anchor, stream=stream)
 
 
@@ -119,8 +121,9 @@ class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Connects the operations."""
+        self.program.prepare(conf, context)
         self._collector = collector
-        self._running = self.program.start(self._emit, None)
+        self._running = self.program.start(self._emit, self.program.stores(None))
 
     def execute(self, window: TupleWindow) -> None:
         """Executes the operations for a window."""
@@ -131,8 +134,8 @@ class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
             self._running.finish()
         except BaseException:
             # What they have gathered is of a window that is undone.
-            self._running = self.program.start(self._emit, None)
+            self._running = self.program.start(self._emit, self.program.stores(None))
             raise
 
-    def _emit(self, values: list[Any], stream: str) -> None:
+    def _emit(self, values: Sequence[Any], stream: str) -> None:
         self._collector.emit(values, stream=stream)

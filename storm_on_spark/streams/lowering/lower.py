@@ -32,10 +32,12 @@ def lower(graph: Graph) -> Topology:
         InvalidTopologyError: windows or names don't fit together.
     """
     graph = reduce(lambda given, apply: apply(given), PASSES, graph)
-    return _Lowering(graph, fuse(graph)).topology()
+    return Lowering(graph, fuse(graph)).topology()
 
 
-class _Lowering:
+class Lowering:
+    """Makes the topology of a graph whose operations are in groups. Front ends may redefine names and bolts."""
+
     def __init__(self, graph: Graph, groups: list[Group]) -> None:
         self._graph = graph
         self._groups = groups
@@ -46,6 +48,7 @@ class _Lowering:
         self._timed = self._timestamp_fields()
 
     def topology(self) -> Topology:
+        """Returns the topology."""
         for number, source in enumerate((n for n in self._graph.nodes.values() if isinstance(n, Source)), start=1):
             self._names[source.id] = source.name or f"spout{number}"
             self._builder.set_spout(self._names[source.id], source.component, source.parallelism)
@@ -54,7 +57,7 @@ class _Lowering:
             if isinstance(bolt, Sink):
                 self._names[bolt.id] = bolt.name or f"bolt{number}"
             else:
-                self._names.update(dict.fromkeys(bolt.ids, f"bolt{number}"))
+                self._names.update(dict.fromkeys(bolt.ids, self._name(bolt, number)))
         for bolt in bolts:
             if isinstance(bolt, Group):
                 self._add_group(bolt)
@@ -76,6 +79,20 @@ class _Lowering:
                     component=self._names[node.id],
                 )
 
+    def _name(self, group: Group, number: int) -> str:
+        """Returns the component id of a group's bolt."""
+        return f"bolt{number}"
+
+    def _bolt(self, group: Group, program: Program) -> Any:
+        """Returns the bolt that executes a group."""
+        if group.window is not None:
+            return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window)
+        if group.on_columns:
+            return ColumnOperationsBolt(program, group.title)
+        if group.stateful:
+            return StatefulOperationsBolt(program, group.title)
+        return OperationsBolt(program, group.title)
+
     def _sinks(self) -> list[Sink]:
         return [node for node in self._graph.nodes.values() if isinstance(node, Sink)]
 
@@ -84,7 +101,7 @@ class _Lowering:
         for link in sink.links:
             self._subscribe(declarer, link.port, link.grouping or ShuffleGrouping())
 
-    def _add_group(self, group: Group) -> None:
+    def _add_group(self, group: Group) -> BoltDeclarer:
         links = group.links_in()
         entries = tuple(
             Entry(
@@ -103,7 +120,8 @@ class _Lowering:
             group.window is not None,
             self._timed.get(group.operations[0].id),
         )
-        declarer = self._builder.set_bolt(self._names[group.operations[0].id], _bolt(group, program), group.parallelism)
+        name = self._names[group.operations[0].id]
+        declarer = self._builder.set_bolt(name, self._bolt(group, program), group.parallelism)
         groupings: dict[Port, Grouping] = {}
         for operation, _, link in links:
             grouping = _grouping(operation, link)
@@ -114,6 +132,7 @@ class _Lowering:
                 )
         for port, grouping in groupings.items():
             self._subscribe(declarer, port, grouping)
+        return declarer
 
     def _subscribe(self, declarer: BoltDeclarer, port: Port, grouping: Grouping) -> None:
         declarer.grouping(GlobalStreamId(self._names[port.node], self._stream(port)), grouping)
@@ -142,6 +161,8 @@ class _Lowering:
         node = self._graph.nodes[number]
         if not isinstance(node, Operation) or node.tuples:
             return Shape.TUPLE
+        if node.fields is not None:
+            return Shape.ROW
         return Shape.PAIR if node.pairs else Shape.VALUE
 
     def _timestamp_fields(self) -> dict[int, str]:
@@ -177,13 +198,3 @@ def _label(node: Node) -> str:
 
 def _first(bolt: Group | Sink) -> int:
     return bolt.operations[0].id if isinstance(bolt, Group) else bolt.id
-
-
-def _bolt(group: Group, program: Program) -> Any:
-    if group.window is not None:
-        return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window)
-    if group.on_columns:
-        return ColumnOperationsBolt(program, group.title)
-    if group.stateful:
-        return StatefulOperationsBolt(program, group.title)
-    return OperationsBolt(program, group.title)

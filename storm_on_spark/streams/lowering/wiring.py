@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.api.errors import FailedException, OperationError
 from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.api.text.traces import summary
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streams.graph.model import Operation, Port
-from storm_on_spark.streams.operations.aggregating import StateQuery
 from storm_on_spark.streams.operations.processor import Consume, Place, Store
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.task.context import TopologyContext
 
 
 class Shape(Enum):
@@ -22,6 +24,7 @@ class Shape(Enum):
     TUPLE = "the tuple itself"
     VALUE = "its first field"
     PAIR = "its first two fields"
+    ROW = "all fields but the first, which is the batch's id"
 
 
 @dataclass(frozen=True)
@@ -56,29 +59,56 @@ class Program:
         return [
             operation
             for operation in self.operations
-            if operation.processor.stateful and not isinstance(operation.processor, StateQuery)
+            if operation.processor.stateful and operation.processor.beside in (None, operation.id)
         ]
 
-    def start(self, emit: Callable[[list[Any], str], None], state: KeyValueState | None) -> Running:
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
+        """Prepares the operations of a task."""
+        for operation in self.operations:
+            operation.processor.prepare(conf, context)
+
+    def stores(self, state: KeyValueState | None) -> dict[int, Store]:
+        """Returns the state of each operation, as a part of the bolt's."""
+        numbers = {operation.id: number for number, operation in enumerate(self._keepers())}
+        found: dict[int, Store] = {}
+        for operation in self.operations:
+            beside = operation.processor.beside
+            owner = operation.id if beside is None else beside
+            found[operation.id] = (
+                NO_STATE if state is None or owner not in numbers else ScopedState(state, numbers[owner])
+            )
+        return found
+
+    def start(
+        self,
+        emit: Callable[[Sequence[Any], str], None],
+        stores: Mapping[int, Store],
+        held: dict[int, dict[Any, Any]] | None = None,
+        batch: Any = None,
+        task: Any = None,
+    ) -> Running:
         """Returns the operations, ready for tuples.
 
         Args:
             emit: called with values and stream.
-            state: the bolt's; None if no operation keeps anything.
+            stores: from `stores`.
+            held: what operations keep until the end of the window or batch, by operation; empty at its beginning.
+            batch: the id of the batch that the tuples belong to, if any.
+            task: what a front end gives to its operations.
         """
         running = Running(self, emit)
-        numbers = {operation.id: number for number, operation in enumerate(self._keepers())}
+        held = {} if held is None else held
         inputs: dict[int, Sequence[Consume]] = {}
         finishes: list[Callable[[], None]] = []
         for operation in reversed(self.operations):
             processor = operation.processor
-            owner = processor.state if isinstance(processor, StateQuery) else operation.id
-            store: Store = NO_STATE if state is None or owner not in numbers else ScopedState(state, numbers[owner])
             forward = [
-                self._forward(Port(operation.id, output), operation.pairs, inputs, running)
+                self._forward(Port(operation.id, output), operation, inputs, running)
                 for output in range(processor.outputs)
             ]
-            bound = processor.bind(Place(forward, store, self.windowed))
+            gathered = held.setdefault(operation.id, {})
+            place = Place(forward, stores[operation.id], self.windowed, gathered, batch, task)
+            bound = processor.bind(place)
             inputs[operation.id] = [_labelled(consume, operation.label) for consume in bound.inputs]
             if bound.finish is not None:
                 finishes.append(_labelled_finish(bound.finish, operation.label))
@@ -88,15 +118,17 @@ class Program:
             running.entries.setdefault((entry.component, entry.stream), []).append(_reading(entry.shape, target))
         return running
 
-    def _forward(self, port: Port, pairs: bool, inputs: Mapping[int, Sequence[Consume]], running: Running) -> Consume:
+    def _forward(
+        self, port: Port, operation: Operation, inputs: Mapping[int, Sequence[Consume]], running: Running
+    ) -> Consume:
         targets = [
-            inputs[operation.id][number]
-            for operation in self.operations
-            for number, link in enumerate(operation.links)
+            inputs[consumer.id][number]
+            for consumer in self.operations
+            for number, link in enumerate(consumer.links)
             if link.port == port and not link.grouping and not link.window
         ]
         if (stream := self.outputs.get(port)) is not None:
-            targets.append(running.emitter(stream, pairs))
+            targets.append(running.emitter(stream, operation))
         if len(targets) == 1:
             return targets[0]
 
@@ -110,7 +142,7 @@ class Program:
 class Running:
     """The operations of a bolt in a task."""
 
-    def __init__(self, program: Program, emit: Callable[[list[Any], str], None]) -> None:
+    def __init__(self, program: Program, emit: Callable[[Sequence[Any], str], None]) -> None:
         self._emit = emit
         self._timed = program.timestamp_field
         #: What takes the tuples of each (component, stream).
@@ -136,9 +168,11 @@ class Running:
         for finish in self.finishes:
             finish()
 
-    def emitter(self, stream: str, pairs: bool) -> Consume:
-        """Returns what emits values on a stream."""
-        emit = self._emit
+    def emitter(self, stream: str, operation: Operation) -> Consume:
+        """Returns what emits an operation's results on a stream."""
+        emit, pairs = self._emit, operation.pairs
+        if operation.fields is not None:
+            return lambda row: emit(row, stream)
         if self._timed is not None:
 
             def emit_timed(value: Any) -> None:
@@ -222,4 +256,6 @@ def _reading(shape: Shape, target: Consume) -> Consume:
         return target
     if shape is Shape.PAIR:
         return lambda tup: target((tup[0], tup[1]))
+    if shape is Shape.ROW:
+        return lambda tup: target(tuple(tup.values[1:]))
     return lambda tup: target(tup[0])

@@ -48,7 +48,7 @@ class _Folding(Processor):
                 forward(accumulator if result is None else result(accumulator))
 
             return Bound([take_pair if by_key else take])
-        folded: dict[Any, Any] = {}
+        folded = place.held
 
         def gather(given: Any) -> None:
             key, value = given if by_key else (None, given)
@@ -171,6 +171,10 @@ class StateQuery(Processor):
     name = "state_query"
     stateful = True
     ends_window = True
+
+    @property
+    def beside(self) -> int:  # noqa: D102
+        return self.state
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         (forward,), get = place.forward, place.store.get

@@ -31,8 +31,8 @@ class Join(Processor):
 
     def _in_window(self, place: Place) -> Bound:
         (forward,), joiner = place.forward, self.joiner
-        left: list[Any] = []
-        right: dict[Any, list[Any]] = {}
+        left: list[Any] = place.held.setdefault("left", [])
+        right: dict[Any, list[Any]] = place.held.setdefault("right", {})
 
         def take_right(pair: Any) -> None:
             key, value = pair
@@ -99,7 +99,7 @@ class CoGroupByKey(Processor):
                 return take
 
             return Bound([taker(0), taker(1)])
-        sides: tuple[dict[Any, list[Any]], dict[Any, list[Any]]] = ({}, {})
+        sides: tuple[dict[Any, list[Any]], dict[Any, list[Any]]] = place.held.setdefault("sides", ({}, {}))
 
         def gatherer(values: dict[Any, list[Any]]) -> Consume:
             return lambda pair: values.setdefault(pair[0], []).append(pair[1])

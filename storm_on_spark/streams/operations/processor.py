@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.task.context import TopologyContext
 
 Consume: TypeAlias = Callable[[Any], None]
 """Takes one value."""
@@ -37,6 +40,12 @@ class Place:
     """The operation's state."""
     windowed: bool
     """Whether values come window by window: results for a whole window are due in `Bound.finish`."""
+    held: dict[Any, Any] = field(default_factory=dict)
+    """What it keeps until the end of the window; picklable."""
+    batch: Any = None
+    """The batch that the values belong to, where they come in batches with an id: a batch is a window."""
+    task: Any = None
+    """What a front end gives to its operations."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +62,8 @@ class Bound:
 class Processor(ABC):
     """What an operation does.
 
-    Its functions are the user's. What it keeps between two values is in the store, or, within a window, in variables of
-    `bind`.
+    Its functions are the user's. What it keeps between two values is in the store, or, within a window, in
+    `Place.held`.
     """
 
     name: ClassVar[str]
@@ -72,6 +81,14 @@ class Processor(ABC):
     def outputs(self) -> int:
         """The number of its outputs."""
         return 1
+
+    @property
+    def beside(self) -> int | None:
+        """The operation in whose bolt it has to be, because it uses that one's state."""
+        return None
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: B027
+        """Called once in each task, before `bind`."""
 
     @abstractmethod
     def bind(self, place: Place) -> Bound:

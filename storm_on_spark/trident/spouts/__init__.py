@@ -1,0 +1,1 @@
+"""Spouts of batches: what users write, and the coordinator that numbers batches and commits them in order."""
