@@ -17,6 +17,7 @@ from storm_on_spark.trident.operations.functions import (
     View,
 )
 from storm_on_spark.trident.operations.task import task_of
+from storm_on_spark.trident.state.interfaces import StoredStateFactory
 
 if TYPE_CHECKING:
     from storm_on_spark.api.task.context import TopologyContext
@@ -54,6 +55,8 @@ class UsesState(Processor, ABC):
         self, conf: Mapping[str, Any], context: TopologyContext, index: int, tasks: int, store: Store
     ) -> Any:
         """Returns the state of a task."""
+        if isinstance(self.factory, StoredStateFactory):
+            return self.factory.make_state_in(store, index, tasks)
         return self.factory.make_state(conf, context, index, tasks)
 
     def bind(self, place: Place) -> Bound:  # noqa: D102

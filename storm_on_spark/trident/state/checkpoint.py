@@ -1,0 +1,135 @@
+"""States in the topology's checkpoint: exact with it, without a system beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any, Final
+
+from storm_on_spark.trident.state.interfaces import (
+    IBackingMap,
+    ITupleCollection,
+    Key,
+    RemovableMapState,
+    State,
+    Store,
+    StoredStateFactory,
+    T,
+)
+from storm_on_spark.trident.state.maps import SnapshottableMap, map_of
+from storm_on_spark.trident.state.updaters import ReplaceUpdater
+from storm_on_spark.trident.state.values import OpaqueValue, StateType, TransactionalValue
+
+SNAPSHOT_KEY: Final = ("$snapshot",)
+"""The key of the value of a state that has one only."""
+
+
+class StoreBackingMap(IBackingMap[T], ITupleCollection):
+    """A backing map in key-value state.
+
+    Args:
+        store: the state, or a dict for tests.
+    """
+
+    def __init__(self, store: Store | MutableMapping[Any, Any]) -> None:
+        self.store = store
+
+    def multi_get(self, keys: Sequence[Key]) -> list[T | None]:  # noqa: D102
+        return [self.store.get(tuple(key)) for key in keys]
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[T]) -> None:  # noqa: D102
+        for key, value in zip(keys, values, strict=True):
+            self._put(tuple(key), value)
+
+    def multi_remove(self, keys: Sequence[Key]) -> None:
+        """Removes keys; one that is not there is left alone."""
+        for key in map(tuple, keys):
+            if isinstance(self.store, MutableMapping):
+                self.store.pop(key, None)
+            else:
+                self.store.delete(key)
+
+    def get_tuples(self) -> Iterator[list[Any]]:  # noqa: D102
+        for key, stored in self.store.items():
+            if key != SNAPSHOT_KEY:
+                yield [*key, value_of(stored)]
+
+    def _put(self, key: Any, value: Any) -> None:
+        if isinstance(self.store, MutableMapping):
+            self.store[key] = value
+        else:
+            self.store.put(key, value)
+
+
+def value_of(stored: Any) -> Any:
+    """Returns the value in what is stored, whatever the kind of state."""
+    if isinstance(stored, OpaqueValue):
+        return stored.curr
+    return stored.value if isinstance(stored, TransactionalValue) else stored
+
+
+class CheckpointMapState(SnapshottableMap[T], RemovableMapState, ITupleCollection):
+    """A map, and one value beside it, in the checkpoint.
+
+    A removed key has None until the next batch; it may come again until then, so the entry goes only with that.
+
+    Args:
+        store: the task's key-value state.
+        kind: the kind of state. The checkpoint makes crashes exact, whatever the kind; that decides what becomes of a
+            batch that failed and comes again.
+    """
+
+    def __init__(self, store: Store | MutableMapping[Any, Any], kind: StateType = StateType.OPAQUE) -> None:
+        self._entries: StoreBackingMap[Any] = StoreBackingMap(store)
+        super().__init__(map_of(kind, self._entries), SNAPSHOT_KEY)
+        self._removed: list[Key] = []
+        self._txid: int | None = None
+
+    def begin_commit(self, txid: int | None) -> None:  # noqa: D102
+        super().begin_commit(txid)
+        if txid is None or txid != self._txid:
+            self._entries.multi_remove(self._gone())
+        self._removed = []
+        self._txid = txid
+
+    def multi_remove(self, keys: Sequence[Key]) -> None:  # noqa: D102
+        self.multi_update(keys, [ReplaceUpdater(None)] * len(keys))
+        self._removed.extend(keys)
+
+    def get_tuples(self) -> Iterator[list[Any]]:  # noqa: D102
+        return self._entries.get_tuples()
+
+    def _gone(self) -> list[Key]:
+        stored = self._entries.multi_get(self._removed)
+        return [key for key, value in zip(self._removed, stored, strict=True) if value_of(value) is None]
+
+
+class CheckpointMapStateFactory(StoredStateFactory):
+    """Makes states in the topology's checkpoint.
+
+    Example:
+        >>> state = CheckpointMapStateFactory().make_state_in({}, 0, 1)
+        >>> state.begin_commit(1)
+        >>> state.multi_put([["storm"]], [3])
+        >>> state.multi_get([["storm"], ["spark"]])
+        [3, None]
+    """
+
+    def __init__(self, kind: StateType = StateType.OPAQUE) -> None:
+        self.kind = kind
+
+    def make_state_in(  # noqa: D102
+        self, store: Store | MutableMapping[Any, Any], partition_index: int, num_partitions: int
+    ) -> State:
+        return CheckpointMapState(store, self.kind)
+
+
+class MemoryMapState(CheckpointMapState[T]):
+    """Storm's `MemoryMapState`, which there is lost with its worker; here it is in the checkpoint.
+
+    Example:
+        >>> MemoryMapState.Factory().kind
+        <StateType.OPAQUE: 'opaque'>
+    """
+
+    Factory = CheckpointMapStateFactory
+    """Makes such states; `MemoryMapState.Factory()`, as in Storm."""
