@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from storm_on_spark.cluster.rest import schemas
+from storm_on_spark.cluster.rest.log_config import NamedLevel
 from storm_on_spark.xd.admin.rest import schemas as streams
 
 FILE = Path(__file__).parent.parent / "storm_on_spark" / "cli" / "output.schema.json"
@@ -351,6 +352,14 @@ class Killed(Operation):
     wait_secs: float | None
 
 
+class ChangedLevels(Document):
+    """`set-log-level`."""
+
+    topology: str
+    named_logger_levels: dict[str, NamedLevel] = msgspec.field(name="namedLoggerLevels")
+    """The loggers whose levels are changed, with Storm UI's names."""
+
+
 class Rebalanced(Operation):
     """`rebalance`."""
 
@@ -532,6 +541,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "lag": (dict[str, schemas.SpoutLag], Failed),
     "activate": (Operation, Failed),
     "deactivate": (Operation, Failed),
+    "set-log-level": (ChangedLevels, Failed),
     "rebalance": (Rebalanced, Failed),
     "kill": (Killed, Failed),
     "cluster": (Cluster, Failed),

@@ -18,6 +18,8 @@ Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are t
     checkpoints/<topology id>         CheckpointInfo  which state the topology has; fenced as its driver, or leader, is
     errors/<topology id>/<component>/e-<key>-<sequence>   ErrorRecord, the last few
     changes/c-<number>                ChangeRecord    who changed which topology, the last few hundred
+    logconfigs/<topology id>          LogConfig       levels of its loggers that were changed
+    drains/<supervisor id>            Drain           a supervisor that gets no drivers
     credentials/<topology id>         bytes           only with authentication and an ACL
 """
 
@@ -42,6 +44,8 @@ CHECKPOINTS = "checkpoints"
 ERRORS = "errors"
 CREDENTIALS = "credentials"
 CHANGES = "changes"
+LOGCONFIGS = "logconfigs"
+DRAINS = "drains"
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ _FOLDERS = (
     ERRORS,
     CREDENTIALS,
     CHANGES,
+    LOGCONFIGS,
+    DRAINS,
 )
 
 STORM = Layout({**dict.fromkeys(_FOLDERS, b""), LEADER_INFO: b"", COUNTER: b"0"}, LEADER_LOCK, LEADER_INFO)

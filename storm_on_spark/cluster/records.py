@@ -233,6 +233,41 @@ class ChangeRecord(Record, frozen=True):
     """Seconds since the epoch."""
 
 
+LevelName = Literal["ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF"]
+"""Storm's levels of loggers."""
+
+
+class LogLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The level of one logger."""
+
+    level: LevelName
+    secs: int = 0
+    """For how long, as it was asked; 0 for as long as nobody takes it back."""
+    until: float | None = None
+    """Seconds since the epoch; None without a limit."""
+    reset: LevelName | None = None
+    """The level after that; None for the one that the logger had before."""
+
+
+class LogConfig(Record, frozen=True):
+    """The levels that were changed while a topology runs."""
+
+    signed: ClassVar[bool] = True
+    topology_id: str
+    levels: dict[str, LogLevel]
+    """Logger -> level; `ROOT` is the one that all others inherit from."""
+
+
+class Drain(Record, frozen=True):
+    """A supervisor that gets no drivers, and loses those that it has."""
+
+    signed: ClassVar[bool] = True
+    supervisor_id: str
+    who: str
+    time: float
+    """Seconds since the epoch."""
+
+
 class ErrorRecord(Record, frozen=True):
     """An error of a component, as Storm keeps it for the UI."""
 

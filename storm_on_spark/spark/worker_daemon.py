@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 
-from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.processes import breakpoints, log_levels
 from storm_on_spark.runtime.processes.prints import marked_output
 
 
@@ -64,6 +64,7 @@ def main() -> None:
     garbage = Garbage()
 
     def worker(sock: socket.socket, authenticated: bool) -> int:
+        log_levels.look()
         with marked_output():
             code = work(sock, authenticated)
         garbage.after_task()

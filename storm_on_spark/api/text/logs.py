@@ -19,9 +19,14 @@ class ComponentHandler(logging.Handler):
 
     def _is_taken(self, record: logging.LogRecord) -> bool:
         logger: logging.Logger | None = logging.getLogger(record.name)
+        nearest = True
         while logger is not None:
-            if any(other is not self and other.level <= record.levelno for other in logger.handlers):
-                return True
+            for other in logger.handlers:
+                if other is self:
+                    nearest = False
+                elif other.level <= record.levelno and (nearest or not isinstance(other, ComponentHandler)):
+                    # Of two of this kind, the one that is nearer to the component's logger writes.
+                    return True
             logger = logger.parent if logger.propagate else None
         return False
 

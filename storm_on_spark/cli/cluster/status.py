@@ -64,6 +64,8 @@ def show(screen: Console, page: dict[str, Any], trend: Trend | None = None) -> N
     if page.get("windowSecs"):
         say(f"window: {page['windowHint'].lower()}, {page['windowSecs']:,.0f} s of it so far{_waiting(page)}")
     last = [(component, errors[-1]) for component, errors in page.get("systemErrors", {}).items()]
+    if page.get("logLevels"):
+        say(f"log levels: {', '.join(f'{logger} {level}' for logger, level in sorted(page['logLevels'].items()))}")
     if page["failure"]:
         told = [error for _, error in last if error["error"] == page["failure"]]
         say(f"failure: {page['failure']}{_when(told[0]) if told else ''}")

@@ -251,6 +251,29 @@ class NimbusClient(Closing):
 
     # Changing: the leader.
 
+    def log_levels(self, name: str) -> dict[str, Json]:
+        """Returns the changed levels of a topology's loggers, as `topology/:id/logconfig` gives them."""
+        return dict(self._get(f"/topology/{path_part(self.topology_id(name))}/logconfig")["namedLoggerLevels"])
+
+    def set_log_levels(self, name: str, levels: Mapping[str, tuple[str, float] | None]) -> dict[str, Json]:
+        """Changes levels of a topology's loggers while it runs.
+
+        Args:
+            name: the topology's name or id.
+            levels: logger -> level and for how many seconds (0 without a limit); None takes a change back.
+
+        Returns:
+            All levels that are changed, then.
+        """
+        body = {
+            "namedLoggerLevels": {
+                logger: {} if level is None else {"target_level": level[0], "timeout": level[1]}
+                for logger, level in levels.items()
+            }
+        }
+        path = f"/topology/{path_part(self.topology_id(name))}/logconfig"
+        return dict(self._leader_request("POST", path, json=body)["namedLoggerLevels"])
+
     def activate(self, name: str) -> None:
         """Lets a topology's spouts emit."""
         self._change(name, "activate")

@@ -5,6 +5,7 @@ process.json    ProcessFile    the driver's process; the driver writes it before
 beat.json       LocalBeat      the driver's heartbeat
 lock                           held by the driver as long as it lives, from before its first instruction
 code/                          the topology's code, verified and unpacked
+log-levels.json                logger -> level, where levels were changed while the topology runs
 spare.json      SpareSpec      of a spare driver's own folder
 taken                          there: path of the slot's folder that the spare is to run
 
@@ -107,6 +108,11 @@ class RunFolder:
         """The file that the driver holds a lock on."""
         return self.path / "lock"
 
+    @property
+    def log_levels(self) -> Path:
+        """The file by which all processes of the topology learn of changed log levels."""
+        return self.path / "log-levels.json"
+
     def spec(self) -> DriverSpec:
         """Returns what to run.
 
@@ -167,7 +173,7 @@ class RunFolder:
 
     def clear(self) -> None:
         """Removes what is of one run, so that nothing of it is taken for the next one's."""
-        for name in ("beat.json", "process.json", "driver.json"):
+        for name in ("beat.json", "process.json", "driver.json", "log-levels.json"):
             (self.path / name).unlink(missing_ok=True)
 
     def _read(self, type_: type[R], name: str) -> R | None:

@@ -6,6 +6,7 @@ only reads what that has found out, and leaves notes of what is to be written.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -20,8 +21,16 @@ from kazoo.exceptions import KazooException
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, RecordError, UnavailableError
 from storm_on_spark.cluster.heartbeats.writer import BeatWriter, ZooKeeperWriter
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, OWNERS, STORMS
-from storm_on_spark.cluster.records import Assignment, CheckpointInfo, ErrorRecord, Ownership, StormBase, WorkerBeat
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, LOGCONFIGS, OWNERS, STORMS
+from storm_on_spark.cluster.records import (
+    Assignment,
+    CheckpointInfo,
+    ErrorRecord,
+    LogConfig,
+    Ownership,
+    StormBase,
+    WorkerBeat,
+)
 from storm_on_spark.cluster.security.keyring import Keyring, Stamps
 from storm_on_spark.cluster.state import ClusterState
 from storm_on_spark.cluster.zookeeper.session import SessionState, ZooKeeperSession
@@ -66,6 +75,8 @@ class ClusterLink:
         self._saying: CheckpointInfo | None = None
         self.base: StormBase | None = None
         """The topology as it was last seen; None if there is no such topology."""
+        self.log_levels: LogConfig | None = None
+        """The levels of loggers that were changed."""
         self.released: str | None = None
         """Why the driver has to end in order: its assignment is gone."""
         self.lost: str | None = None
@@ -225,10 +236,13 @@ class ClusterLink:
         """Reads what is wanted, and sees to the ownership."""
         assert self._session is not None
         client, path = self._session.client, self._session.paths.of
-        for folder in (STORMS, ASSIGNMENTS, OWNERS):
+        for folder in (STORMS, ASSIGNMENTS, OWNERS, LOGCONFIGS):
             # Sets a watch, whether or not the node is there; `get` of the state reads it as a record.
             self._session.wait(client.exists_async(path(folder, self._id), watch=self._on_event))
         problem = ""
+        with contextlib.suppress(RecordError):
+            levels = self._state.get(LogConfig, LOGCONFIGS, self._id)
+            self.log_levels = None if levels is None else levels[0]
         try:
             found = self._state.get(StormBase, STORMS, self._id)
             self.base = None if found is None else found[0]

@@ -30,12 +30,13 @@ from storm_on_spark.cluster.driver.topology import load_topology, set_paths
 from storm_on_spark.cluster.errors import ClusterError, RecordError
 from storm_on_spark.cluster.heartbeats.settings import BEAT_SECS, HeartbeatSettings
 from storm_on_spark.cluster.heartbeats.writer import driver_writer
+from storm_on_spark.cluster.log_config import effective_levels
 from storm_on_spark.cluster.records import CheckpointInfo, ErrorRecord, WorkerBeat
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.launch.conf_text import spark_conf
-from storm_on_spark.runtime.processes import prints
+from storm_on_spark.runtime.processes import log_levels, prints
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.runtime.processes.signals import setting
 from storm_on_spark.spark.checkpoint.directory import clear_checkpoint, found_in
@@ -124,6 +125,9 @@ class Driver:
         )
         self._beats = driver_writer(heartbeats, self._link.beat_writer, spec.assignment.topology_id)
         self._stop = threading.Event()
+        # A spare has told its JVM another place.
+        path = os.environ.setdefault(log_levels.VARIABLE, str(folder.log_levels))
+        self._levels = log_levels.Published(Path(path))
         #: What ZooKeeper says of the topology's state, and whether there is no more to say about that.
         self._known: CheckpointInfo | None = None
         self._noted = False
@@ -296,6 +300,7 @@ class Driver:
                 log.info("the topology is %s", "activated" if active else "deactivated")
                 query.activate() if active else query.deactivate()
                 local_at = beat_at = 0.0
+            self._set_log_levels()
             now = time.monotonic()
             if not self._noted:
                 self._note_state()
@@ -315,6 +320,14 @@ class Driver:
         self._beats.put(self._reports.beat(info, query.plan))
         for error in self._reports.new_errors(info):
             self._link.report(error)
+
+    def _set_log_levels(self) -> None:
+        wanted = effective_levels(self._link.log_levels, time.time())
+        try:
+            if self._levels.set(wanted):
+                log.warning("log levels: %s", ", ".join(f"{k}={v}" for k, v in sorted(wanted.items())) or "as before")
+        except OSError as error:
+            log.warning("log levels can't be changed: %s", error)
 
     def _bound_log(self) -> None:
         path = Path(self._spec.log)

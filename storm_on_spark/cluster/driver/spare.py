@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from storm_on_spark.cluster.driver.files import LocalBeat, RunFolder
 from storm_on_spark.runtime.processes.lock_file import locked
+from storm_on_spark.runtime.processes.log_levels import VARIABLE
 from storm_on_spark.runtime.processes.sessions import session_members
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def main() -> None:
     folder = RunFolder(Path(sys.argv[1]))
     os.set_inheritable(int(sys.argv[2]), False)
     parent = os.getppid()
+    # Before Spark starts: its workers inherit it.
+    os.environ[VARIABLE] = str(folder.log_levels)
 
     from storm_on_spark.launch.conf_text import spark_conf
     from storm_on_spark.spark.session import local_session

@@ -29,14 +29,15 @@ from storm_on_spark.cluster.errors import (
 from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
 from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperReader
 from storm_on_spark.cluster.leadership import LeaderElector
+from storm_on_spark.cluster.log_config import changed, shown_levels
 from storm_on_spark.cluster.nimbus import lifecycle
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
-from storm_on_spark.cluster.paths import CHECKPOINTS, STORMS
-from storm_on_spark.cluster.records import ChangeRecord, CheckpointInfo, ErrorRecord, StormBase
+from storm_on_spark.cluster.paths import CHECKPOINTS, LOGCONFIGS, STORMS
+from storm_on_spark.cluster.records import ChangeRecord, CheckpointInfo, ErrorRecord, LogConfig, LogLevel, StormBase
 from storm_on_spark.cluster.security.tls import Scheme
-from storm_on_spark.cluster.state import Change, ClusterSnapshot, ClusterState, ClusterView, Create, Fence, Put
+from storm_on_spark.cluster.state import Change, Check, ClusterSnapshot, ClusterState, ClusterView, Create, Fence, Put
 
 logger = logging.getLogger(__name__)
 
@@ -197,6 +198,45 @@ class Control:
         self._note(topology_id, "submit", by or request.owner)
         return topology_id
 
+    def log_levels(self, topology_id: str) -> dict[str, LogLevel]:
+        """Returns the levels of a topology's loggers that were changed and count, by logger.
+
+        Raises:
+            NotAliveError: there is no such topology.
+        """
+        self.topology(topology_id)
+        return shown_levels(self.snapshot().logconfigs.get(topology_id), self.now())
+
+    def set_log_levels(self, topology_id: str, changes: Mapping[str, LogLevel | None], by: str = "") -> LogConfig:
+        """Changes levels of a topology's loggers while it runs.
+
+        Args:
+            topology_id: which.
+            changes: logger -> level, of `log_level`; None takes a change back.
+            by: who asks.
+
+        Raises:
+            NotAliveError: there is no such topology.
+            TransitionError: it would be too many loggers.
+        """
+        fence = self.fence()
+        for _ in range(_ATTEMPTS):
+            storm = self._state.get(StormBase, STORMS, topology_id)
+            if storm is None:
+                raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
+            found = self._state.get(LogConfig, LOGCONFIGS, topology_id)
+            before = LogConfig(topology_id=topology_id, levels={}) if found is None else found[0]
+            after = changed(before, changes, self.now())
+            place = (LOGCONFIGS, topology_id)
+            write: Change = Create(place, after) if found is None else Put(place, after, found[1])
+            try:
+                self._state.commit(fence, Check((STORMS, topology_id), storm[1]), write)
+            except ConflictError:
+                continue
+            self._note(topology_id, _log_levels_told(changes), by)
+            return after
+        raise ConflictError(f"log levels of {topology_id} can't be changed: others keep changing it; try again")
+
     def activate(self, topology_id: str, by: str = "") -> StormBase:
         """Lets a topology's spouts emit."""
         return self._change(topology_id, lifecycle.activate, "activate", by)
@@ -302,6 +342,15 @@ class Control:
             self._state.add_change(change)
         except ClusterError as error:
             logger.warning("%s of %s by %s can't be noted: %s", what, topology_id, by or "somebody", error)
+
+
+def _log_levels_told(changes: Mapping[str, LogLevel | None]) -> str:
+    """Returns a change of log levels in words."""
+    parts = []
+    for name, level in sorted(changes.items()):
+        limit = "" if level is None or not level.secs else f" for {level.secs} s"
+        parts.append(f"{name} as before" if level is None else f"{name}={level.level}{limit}")
+    return ", ".join(["log level", *parts])
 
 
 def _rebalance_told(conf: Mapping[str, Any], executors: Mapping[str, int], *, from_scratch: bool) -> str:

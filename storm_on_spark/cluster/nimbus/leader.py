@@ -25,6 +25,7 @@ from storm_on_spark.cluster.paths import (
     CODE,
     CREDENTIALS,
     ERRORS,
+    LOGCONFIGS,
     OWNERS,
     STORMS,
     SUBMISSIONS,
@@ -216,7 +217,7 @@ class Leader:
                 self._state.commit(fence, *self._submissions.release(name_of(topology_id), topology_id))
                 self._reader.forget(topology_id)
                 # The record by which it is found goes last: this leader may die in between.
-                for folder in (ERRORS, CHECKPOINTS, CREDENTIALS, CODE, WORKERBEATS):
+                for folder in (ERRORS, CHECKPOINTS, CREDENTIALS, LOGCONFIGS, CODE, WORKERBEATS):
                     self._state.delete_tree(fence, folder, topology_id)
             except (ConflictError, CodeError) as error:
                 logger.warning("The remains of %s can't be removed now: %s", topology_id, error)

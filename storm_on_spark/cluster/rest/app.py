@@ -32,6 +32,7 @@ from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequ
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
 from storm_on_spark.cluster.rest.lag import lag_page
+from storm_on_spark.cluster.rest.log_config import LogConfigPage, changes_of, log_config_page
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.rest.queries import for_script, selection
 from storm_on_spark.cluster.rest.warned import topology_warnings
@@ -112,6 +113,8 @@ class Endpoints:
             e(get, "/topology/{id}/errors", self._errors, "Last errors by component", schemas.TopologyErrors),
             e(get, "/topology/{id}/lag", self._lag, "Lag of its Kafka spouts", dict[str, schemas.SpoutLag]),
             e(get, "/topology-workers/{id}", self._workers, "Where its driver is", schemas.TopologyWorkers),
+            e(get, "/topology/{id}/logconfig", self._log_levels, "Changed log levels", LogConfigPage),
+            e(post, "/topology/{id}/logconfig", self._set_log_levels, "Changes them", LogConfigPage, LogConfigPage),
             e(post, "/topology/{id}/activate", self._activate, "Lets its spouts emit", Done),
             e(post, "/topology/{id}/deactivate", self._deactivate, "Stops its spouts", Done),
             e(post, "/topology/{id}/rebalance/{wait}", self._rebalance, "Restarts it", Done, RebalanceRequest),
@@ -198,6 +201,15 @@ class Endpoints:
 
         return await self._page(page)
 
+    async def _log_levels(self, request: Request) -> Response:
+        return answer(log_config_page(self._control.log_levels(path_parameter(request, "id"))))
+
+    async def _set_log_levels(self, request: Request) -> Response:
+        changes = changes_of(await read_json(request, LogConfigPage), self._control.now())
+        topology_id, caller = path_parameter(request, "id"), caller_of(request)
+        after = await run_in_threadpool(self._control.set_log_levels, topology_id, changes, caller)
+        return answer(log_config_page(after.levels))
+
     async def _activate(self, request: Request) -> Response:
         return await self._change(request, "activate", lambda name: self._control.activate(name, caller_of(request)))
 
@@ -218,7 +230,9 @@ class Endpoints:
         conf = {**({} if workers is None else {"topology.workers": workers}), **body.conf}
         executors = body.rebalance_options.executors
         return await self._change(
-            request, "rebalance", lambda name: self._control.rebalance(name, wait, conf, executors, body.from_scratch)
+            request,
+            "rebalance",
+            lambda name: self._control.rebalance(name, wait, conf, executors, body.from_scratch, by=caller_of(request)),
         )
 
     async def _upload(self, request: Request) -> Response:

@@ -27,6 +27,7 @@ from storm_on_spark.api.streams.constants import is_system_id
 from storm_on_spark.api.text.traces import location
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.cluster.http.views import SomeView
+from storm_on_spark.cluster.log_config import effective_levels
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
 from storm_on_spark.cluster.rest.counted import (
     CAPACITY_WINDOW,
@@ -127,6 +128,7 @@ def topology_page(
         pending=0 if info is None else info.pending,
         complete_latency_ms=percentiles(counted.complete()),
         mode="" if info is None else info.mode,
+        log_levels=effective_levels(picture.snapshot.logconfigs.get(base.topology_id), picture.now),
         failure=None if info is None else info.error,
         system_errors={
             name: _errors(picture, base, records)

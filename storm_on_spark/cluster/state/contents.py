@@ -12,8 +12,10 @@ from storm_on_spark.cluster.errors import FormatError, RecordError
 from storm_on_spark.cluster.paths import (
     ASSIGNMENTS,
     CODE,
+    DRAINS,
     LEADER_INFO,
     LEADER_LOCK,
+    LOGCONFIGS,
     NIMBUSES,
     OWNERS,
     STORMS,
@@ -24,7 +26,9 @@ from storm_on_spark.cluster.paths import (
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
+    Drain,
     LeaderInfo,
+    LogConfig,
     NimbusSummary,
     Ownership,
     Record,
@@ -46,6 +50,8 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     CODE: CodeManifest,
     OWNERS: Ownership,
     WORKERBEATS: WorkerBeat,
+    LOGCONFIGS: LogConfig,
+    DRAINS: Drain,
 }
 """The type of the records in each folder."""
 

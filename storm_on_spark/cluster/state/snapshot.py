@@ -11,7 +11,9 @@ from storm_on_spark.cluster.paths import STORMS
 from storm_on_spark.cluster.records import (
     Assignment,
     CodeManifest,
+    Drain,
     LeaderInfo,
+    LogConfig,
     NimbusSummary,
     Ownership,
     StormBase,
@@ -64,6 +66,8 @@ class ClusterSnapshot:
     code: Mapping[str, Code] = field(default_factory=_nothing)
     owners: Mapping[str, Ownership] = field(default_factory=_nothing)
     workerbeats: Mapping[str, WorkerBeat] = field(default_factory=_nothing)
+    logconfigs: Mapping[str, LogConfig] = field(default_factory=_nothing)
+    drains: Mapping[str, Drain] = field(default_factory=_nothing)
     versions: Mapping[str, Mapping[str, int]] = field(default_factory=_nothing)
     """Folder -> name -> version of the node, for `Put`, `Check` and `take_ownership`."""
     problems: Mapping[str, str] = field(default_factory=_nothing)

@@ -227,6 +227,24 @@ struct BeginDownloadResult {
   3: optional i64 data_size;
 }
 
+enum LogLevelAction {
+  UNCHANGED = 1,
+  UPDATE = 2,
+  REMOVE = 3
+}
+
+struct LogLevel {
+  1: required LogLevelAction action;
+  2: optional string target_log_level;
+  3: optional i32 reset_log_level_timeout_secs;
+  4: optional i64 reset_log_level_timeout_epoch;
+  5: optional string reset_log_level;
+}
+
+struct LogConfig {
+  2: optional map<string, LogLevel> named_logger_level;
+}
+
 service Nimbus {
   ClusterSummary getClusterInfo() throws (1: AuthorizationException aze);
   NimbusSummary getLeader() throws (1: AuthorizationException aze);
@@ -247,6 +265,8 @@ service Nimbus {
   void activate(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
   void deactivate(1: string name) throws (1: NotAliveException e, 2: AuthorizationException aze);
   void rebalance(1: string name, 2: RebalanceOptions options) throws (1: NotAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
+  void setLogConfig(1: string name, 2: LogConfig config);
+  LogConfig getLogConfig(1: string name);
   string beginCreateBlob(1: string key, 2: SettableBlobMeta meta) throws (1: AuthorizationException aze, 2: KeyAlreadyExistsException kae);
   string beginUpdateBlob(1: string key) throws (1: AuthorizationException aze, 2: KeyNotFoundException knf);
   void uploadBlobChunk(1: string session, 2: binary chunk) throws (1: AuthorizationException aze);

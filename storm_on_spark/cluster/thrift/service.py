@@ -24,6 +24,7 @@ from storm_on_spark.cluster.thrift import structs, submissions
 from storm_on_spark.cluster.thrift.blobs import NoBlobs
 from storm_on_spark.cluster.thrift.checks import check_call
 from storm_on_spark.cluster.thrift.interface import interface
+from storm_on_spark.cluster.thrift.log_levels import log_changes, log_config
 from storm_on_spark.cluster.thrift.login import DigestLogin
 from storm_on_spark.cluster.thrift.refused import Refused
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
@@ -148,6 +149,15 @@ class Handler(NoBlobs, Refused):
         executors = {_text(key, "num_executors"): count for key, count in (options.num_executors or {}).items()}
         self._control.rebalance(self._named(name).topology_id, options.wait_secs, conf, executors, by=_BY)
 
+    def setLogConfig(self, name: str, config: Any) -> None:
+        """Changes levels of a topology's loggers; the name is an id, as Storm's clients send one."""
+        topology_id = self._by_id_or_name(name).topology_id
+        self._control.set_log_levels(topology_id, log_changes(config, self._control.now()), _BY)
+
+    def getLogConfig(self, name: str) -> Any:
+        """Returns the levels of a topology's loggers that were changed."""
+        return log_config(self._control.log_levels(self._by_id_or_name(name).topology_id))
+
     def beginFileUpload(self) -> str:
         """Returns a location to upload a file to."""
         self._control.fence()
@@ -184,6 +194,9 @@ class Handler(NoBlobs, Refused):
             if base.name == name:
                 return base
         raise NotAliveError(f"there is no topology with the name {name[:220]!r}")
+
+    def _by_id_or_name(self, name: str) -> StormBase:
+        return self._control.snapshot().storms.get(_text(name, "name")) or self._named(name)
 
     def _info(self, base: StormBase, most_errors: int | None = None) -> Any:
         picture, errors = self._picture(), self._control.errors(base.topology_id)

@@ -27,7 +27,7 @@ from storm_on_spark.runtime.live import messages
 from storm_on_spark.runtime.live.copied import FailedCopyError
 from storm_on_spark.runtime.live.live_processes import GivenUpError
 from storm_on_spark.runtime.live.local_tasks import LocalTasks
-from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.processes import breakpoints, log_levels
 from storm_on_spark.runtime.processes.busy import SIZE, BusyPage, breathed_at, holder
 from storm_on_spark.runtime.processes.is_stopped import is_stopped
 from storm_on_spark.runtime.processes.parent import die_with
@@ -179,6 +179,7 @@ def main() -> None:
     start_id, descriptor, page, parent = sys.argv[1:]
     die_with(int(parent))
     breakpoints.pass_over()
+    log_levels.follow()
     from storm_on_spark.runtime.processes.prints import marked_output
 
     for inherited in (int(descriptor), int(page)):

@@ -31,7 +31,7 @@ from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch,
 from storm_on_spark.runtime.live.pulse import Pulse
 from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.tasks import LiveTasks
-from storm_on_spark.runtime.processes import breakpoints
+from storm_on_spark.runtime.processes import breakpoints, log_levels
 from storm_on_spark.runtime.processes.busy import BusyPage
 from storm_on_spark.runtime.processes.frames import Frames
 from storm_on_spark.runtime.processes.parent import die_with
@@ -350,6 +350,7 @@ def main() -> None:
     """Runs the first live process of a run."""
     ignore_interrupts()
     breakpoints.pass_over()
+    log_levels.follow()
     from storm_on_spark.runtime.processes.prints import label_all, marked_output
 
     processes, start_id, *driver = sys.argv[1:]

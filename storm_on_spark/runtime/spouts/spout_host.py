@@ -22,7 +22,7 @@ from typing import NoReturn, Protocol
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError, StormError
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
-from storm_on_spark.runtime.processes import breakpoints, prints
+from storm_on_spark.runtime.processes import breakpoints, log_levels, prints
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.wake import Wake
@@ -291,6 +291,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     prints.label_all()
     breakpoints.pass_over()
+    log_levels.follow()
     # A group of its own: the driver ends it as a whole when this process has ended.
     with contextlib.suppress(PermissionError):  # it leads a session, and so a group
         os.setpgid(0, 0)

@@ -140,5 +140,7 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: the operators that its driver runs; null while none runs."""
     load: dict[str, Any] | None = None
     """Ours: the fields of `LoadInfo`."""
+    log_levels: dict[str, str] = {}
+    """Ours: logger -> the level that it has while the topology runs, where that was changed."""
     warnings: tuple[WarningLine, ...] = ()
     """Ours: what deserves a look before it is a failure."""

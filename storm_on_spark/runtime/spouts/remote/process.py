@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-from storm_on_spark.runtime.processes import breakpoints, prints
+from storm_on_spark.runtime.processes import breakpoints, log_levels, prints
 from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.spouts.remote.line import Line, call_driver, notice_loss
@@ -65,6 +65,7 @@ def main() -> None:
         prints.labelled(stream, arguments["mark"].encode()) for stream in (sys.stdout, sys.stderr)
     )
     breakpoints.pass_over()
+    log_levels.follow()
     with contextlib.suppress(PermissionError):  # it leads a session, and so a group
         os.setpgid(0, 0)
     line, first = call(arguments)

@@ -6,6 +6,7 @@ Configuration: `counting.notes`, a folder; `counting.count`, how many numbers (e
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -64,7 +65,8 @@ class Sum(BaseBasicBolt):
         self.seen += 1
         self.total += tup["n"]
         if self.seen % 100 == 0:
-            note(self.conf, "progress", seen=self.seen, total=self.total)
+            level = logging.getLogger("counting").level
+            note(self.conf, "progress", seen=self.seen, total=self.total, level=level)
 
 
 def build(conf: Mapping[str, Any]) -> Topology:
