@@ -73,7 +73,7 @@ def test_each_record_is_written_once_whatever_handlers_there_are(capsys: pytest.
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"a": "LOUD"}', b'{"a": 10}', b"\xff"])
 def test_a_damaged_file_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 # JSON's own, or ours
+    with pytest.raises(ValueError):  # JSON's own, or ours
         read_levels(data)
 
 
