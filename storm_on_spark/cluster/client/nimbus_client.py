@@ -20,6 +20,7 @@ from storm_on_spark.api.config import validate_conf
 from storm_on_spark.api.errors import NotAliveError, StormError
 from storm_on_spark.api.info import ALL_TIME, check_window
 from storm_on_spark.cluster.client.answers import Json, KeptLog, LogPart, error_of, json_of, kept_logs_of, log_part_of
+from storm_on_spark.cluster.client.operations import Operations
 from storm_on_spark.cluster.client.paths import has_port, own_name, path_part, wait_part
 from storm_on_spark.cluster.client.retry import Retry
 from storm_on_spark.cluster.client.settings import ClientSettings
@@ -62,7 +63,7 @@ class SubmitProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster's message about it."""
 
 
-class NimbusClient(Closing):
+class NimbusClient(Operations, Closing):
     """A client of a cluster. It follows the leader, and tries again while leadership changes.
 
     Args:
@@ -251,29 +252,6 @@ class NimbusClient(Closing):
 
     # Changing: the leader.
 
-    def log_levels(self, name: str) -> dict[str, Json]:
-        """Returns the changed levels of a topology's loggers, as `topology/:id/logconfig` gives them."""
-        return dict(self._get(f"/topology/{path_part(self.topology_id(name))}/logconfig")["namedLoggerLevels"])
-
-    def set_log_levels(self, name: str, levels: Mapping[str, tuple[str, float] | None]) -> dict[str, Json]:
-        """Changes levels of a topology's loggers while it runs.
-
-        Args:
-            name: the topology's name or id.
-            levels: logger -> level and for how many seconds (0 without a limit); None takes a change back.
-
-        Returns:
-            All levels that are changed, then.
-        """
-        body = {
-            "namedLoggerLevels": {
-                logger: {} if level is None else {"target_level": level[0], "timeout": level[1]}
-                for logger, level in levels.items()
-            }
-        }
-        path = f"/topology/{path_part(self.topology_id(name))}/logconfig"
-        return dict(self._leader_request("POST", path, json=body)["namedLoggerLevels"])
-
     def activate(self, name: str) -> None:
         """Lets a topology's spouts emit."""
         self._change(name, "activate")
@@ -447,6 +425,9 @@ class NimbusClient(Closing):
 
     def _get(self, path: str) -> Json:
         return self._somewhere(lambda address: self._request(address, "GET", path))
+
+    def _post(self, path: str, body: Json | None) -> Json:
+        return self._leader_request("POST", path, json=body)
 
     def _change(self, name: str, action: str, body: Json | None = None) -> None:
         path = f"/topology/{path_part(self.topology_id(name))}/{action}"

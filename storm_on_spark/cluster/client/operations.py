@@ -1,0 +1,50 @@
+"""What operators ask of a cluster beside the life of topologies."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from storm_on_spark.cluster.client.paths import path_part
+
+Json = dict[str, Any]
+
+
+class Operations:
+    """A part of `NimbusClient`."""
+
+    @abstractmethod
+    def topology_id(self, name: str) -> str:
+        """Returns the id of a topology."""
+
+    @abstractmethod
+    def _get(self, path: str) -> Json:
+        """Asks any Nimbus."""
+
+    @abstractmethod
+    def _post(self, path: str, body: Json | None) -> Json:
+        """Asks the leader to change something."""
+
+    def log_levels(self, name: str) -> dict[str, Json]:
+        """Returns the changed levels of a topology's loggers, as `topology/:id/logconfig` gives them."""
+        return dict(self._get(f"/topology/{path_part(self.topology_id(name))}/logconfig")["namedLoggerLevels"])
+
+    def set_log_levels(self, name: str, levels: Mapping[str, tuple[str, float] | None]) -> dict[str, Json]:
+        """Changes levels of a topology's loggers while it runs.
+
+        Args:
+            name: the topology's name or id.
+            levels: logger -> level and for how many seconds (0 without a limit); None takes a change back.
+
+        Returns:
+            All levels that are changed, then.
+        """
+        body = {
+            "namedLoggerLevels": {
+                logger: {} if level is None else {"target_level": level[0], "timeout": level[1]}
+                for logger, level in levels.items()
+            }
+        }
+        path = f"/topology/{path_part(self.topology_id(name))}/logconfig"
+        return dict(self._post(path, body)["namedLoggerLevels"])
