@@ -105,6 +105,7 @@ if TYPE_CHECKING:
         WorkerTopologyContext,
         WorkerUserContext,
     )
+    from storm_on_spark.cluster.drpc.local import LocalDRPC
     from storm_on_spark.joins import IntervalJoinBolt, JoinBolt
     from storm_on_spark.spark import LocalCluster, compile_topology
     from storm_on_spark.windowing import (
@@ -184,6 +185,7 @@ __all__ = [
     "JoinBolt",
     "KeyValueState",
     "LocalCluster",
+    "LocalDRPC",
     "LocalOrShuffleGrouping",
     "MeanReducer",
     "MetricInfo",
@@ -230,6 +232,7 @@ _HOMES = {
     "IntervalJoinBolt": "joins",
     "JoinBolt": "joins",
     "LocalCluster": "spark",
+    "LocalDRPC": "cluster.drpc.local",
     "compile_topology": "spark",
 } | dict.fromkeys(
     (

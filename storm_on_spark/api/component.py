@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +52,14 @@ class _Spout(BaseComponent):
 
     def close(self) -> None:
         """Called when the spout stops, but not if its process is killed."""
+
+    def woken_by(self, wake: Callable[[], None]) -> None:
+        """Called after `open` with a function that ends the wait between two calls of `next_tuple`. Storm has none.
+
+        For spouts whose own threads receive something: any thread may call it, at any time. Without it a spout that had
+        nothing to emit is asked again after 1 to 20 ms. A function can't be saved with the spout's attributes: keep it
+        in what the thread knows.
+        """
 
     def exhausted(self) -> bool:
         """Returns whether the spout will emit nothing new.

@@ -13,7 +13,18 @@ from storm_on_spark.api.config.table import FAMILIES, FORMER_NAMES, KEYS, PROFIL
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.text.wording import kind_of
 
-KNOWN_PREFIXES: Final = ("java.", "nimbus.", "pacemaker.", "storm.", "supervisor.", "topology.", "ui.", "xd.", "zk.")
+KNOWN_PREFIXES: Final = (
+    "drpc.",
+    "java.",
+    "nimbus.",
+    "pacemaker.",
+    "storm.",
+    "supervisor.",
+    "topology.",
+    "ui.",
+    "xd.",
+    "zk.",
+)
 """A key that starts so and isn't in `KEYS` is a mistake; others are the user's own and pass unchecked."""
 
 _SAME_WORD: Final = 0.66

@@ -11,6 +11,15 @@ from typing import Final
 class ConfigNames:
     """The names of all keys; [Config][storm_on_spark.api.Config] inherits them."""
 
+    DRPC_BIND_ADDRESS: Final = "drpc.bind.address"
+    DRPC_HTTP_PORT: Final = "drpc.http.port"
+    DRPC_INVOCATIONS_PORT: Final = "drpc.invocations.port"
+    DRPC_MAX_BUFFER_SIZE: Final = "drpc.max_buffer_size"
+    DRPC_PORT: Final = "drpc.port"
+    DRPC_QUEUE_SIZE: Final = "drpc.queue.size"
+    DRPC_REQUEST_TIMEOUT_SECS: Final = "drpc.request.timeout.secs"
+    DRPC_SERVERS: Final = "drpc.servers"
+    DRPC_THRIFT_TRANSPORT_PLUGIN: Final = "drpc.thrift.transport"
     JAVA_LIBRARY_PATH: Final = "java.library.path"
     JAVA_SECURITY_AUTH_LOGIN_CONFIG: Final = "java.security.auth.login.config"
     NIMBUS_ADMINS: Final = "nimbus.admins"

@@ -11,9 +11,10 @@ import itertools
 import logging
 import ssl
 import sys
+from collections.abc import Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -189,6 +190,8 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Gives its place back."""
         self._connections.leave(self.number)
+        if self._answering is not None and self._connections.frames is not None and self._connections.frames.on_loop:
+            self._answering.cancel()
         for timer in (self._timer, self._stall):
             if timer is not None:
                 timer.cancel()
@@ -214,6 +217,8 @@ class LimitedProtocol(H11Protocol):
             self._frames.feed(data)
             if self._answering is None and self._login is None:
                 self._next_frame(self._frames, service)
+            elif self._frames.full:
+                self.transport.pause_reading()
             return
         super().data_received(data)
         self._note(len(data))
@@ -307,13 +312,17 @@ class LimitedProtocol(H11Protocol):
             return
         places.busy(self.number, now)
         self._watch()
-        # One call at a time: others wait in the socket.
-        self.transport.pause_reading()
+        # One call at a time: others wait in the socket. Without reading one doesn't see that the client is gone.
+        if not service.on_loop:
+            self.transport.pause_reading()
         self._answering = self.loop.create_task(self._answer_frame(frame, frames, service))
 
     async def _answer_frame(self, frame: bytes, frames: FrameReader, service: FrameService) -> None:
         try:
-            answer = await self.loop.run_in_executor(self._connections.pool, service.answer, frame)
+            if service.on_loop:
+                answer = await cast(Awaitable[bytes], service.answer(frame))
+            else:
+                answer = cast(bytes, await self.loop.run_in_executor(self._connections.pool, service.answer, frame))
         except FrameError as error:
             self._hang_up(error)
             return

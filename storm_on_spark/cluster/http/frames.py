@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -58,16 +58,19 @@ class FrameService:
     """What answers frames.
 
     Args:
-        answer: takes a frame and returns one; runs on its own thread. It raises `FrameError` to hang up.
+        answer: takes a frame and returns one; runs on its own thread. It raises `FrameError` to hang up. With `on_loop`
+            it runs on the server's event loop and is awaited; it is cancelled once the client is gone.
         limit: most bytes of a frame.
         threads: most frames that are answered at the same time.
         login: begins a login; None if connections begin with a frame.
+        on_loop: whether answers wait for something, so that each would keep a thread.
     """
 
-    answer: Callable[[bytes], bytes]
+    answer: Callable[[bytes], bytes] | Callable[[bytes], Awaitable[bytes]]
     limit: int
     threads: int
     login: Callable[[], FrameLogin] | None = None
+    on_loop: bool = False
 
 
 class FrameReader:
@@ -91,6 +94,11 @@ class FrameReader:
     def begun(self) -> bool:
         """Whether a part of a frame has come."""
         return bool(self._bytes)
+
+    @property
+    def full(self) -> bool:
+        """Whether more than a whole frame has come."""
+        return len(self._bytes) > self._limit
 
     def feed(self, data: bytes) -> None:
         """Takes bytes in."""

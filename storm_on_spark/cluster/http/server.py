@@ -97,9 +97,13 @@ class HttpServer(Service):
         if not self._ready.wait(_START_SECS) or not self._thread.is_alive():
             raise SetupError("the HTTP server did not start; see the log")
 
+    def stop(self) -> None:
+        """Lets it end; any thread may."""
+        self._server.should_exit = True
+
     def close(self) -> None:
         """Ends it; requests under way have a few seconds."""
-        self._server.should_exit = True
+        self.stop()
         if self._thread.is_alive():
             self._thread.join()
         if self._connections.pool is not None:
@@ -109,9 +113,10 @@ class HttpServer(Service):
     def _run(self) -> None:
         self._ready.set()
         with contextlib.suppress(SystemExit):
-            asyncio.run(self._serve())
+            asyncio.run(self.serve())
 
-    async def _serve(self) -> None:
+    async def serve(self) -> None:
+        """Serves on the running event loop, until `stop`."""
         await self._server.serve(sockets=[self._listener])
         # Requests that outlast the grace period are cancelled, but their connections stay open; so do unfinished
         # handshakes, of which uvicorn does not know.

@@ -88,6 +88,7 @@ class Executor(threading.Thread):
             for task in self.tasks:
                 prints.speaks(self._host.component_of(task), task)
                 loops[task] = self._host.open(task)
+                loops[task].task.spout.woken_by(self._news.set)
                 if self._active:
                     loops[task].task.activate()
             rest, several = RestRules(), len(loops) > 1

@@ -229,7 +229,19 @@ def test_the_level_of_a_key_is_what_the_code_does() -> None:
     package = Path(storm_on_spark.__file__).parent
     code = "".join(
         path.read_text("utf-8")
-        for part in ("windowing", "trident", "launch", "plan", "runtime", "multilang", "spark", "cluster", "xd", "web")
+        for part in (
+            "windowing",
+            "trident",
+            "launch",
+            "plan",
+            "runtime",
+            "multilang",
+            "spark",
+            "cluster",
+            "drpc",
+            "xd",
+            "web",
+        )
         for path in package.glob(f"{part}/**/*.py")
     )
     constants = {value: name for name, value in vars(ConfigNames).items() if not name.startswith("_")}

@@ -1,0 +1,62 @@
+"""DRPC over HTTP: Storm's paths, answers as text, errors in Storm's shape."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from storm_on_spark.cluster.drpc.broker import Broker
+from storm_on_spark.cluster.errors import LimitError
+from storm_on_spark.cluster.http.messages import BODY_SECS, ErrorBody, answer, path_parameter, read_body, refusal
+from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException
+
+STATUS: Final = {
+    DRPCExceptionType.FAILED_REQUEST: 400,
+    DRPCExceptionType.SERVER_SHUTDOWN: 503,
+    DRPCExceptionType.SERVER_TIMEOUT: 504,
+    DRPCExceptionType.INTERNAL_ERROR: 500,
+}
+"""As Storm's server answers."""
+
+
+def make_app(broker: Broker, most_bytes: int) -> Starlette:
+    """Returns the application.
+
+    Args:
+        broker: of the server.
+        most_bytes: of the body of a request.
+    """
+
+    async def execute(function: str, arguments: str) -> Response:
+        try:
+            result = await broker.execute(function, arguments)
+        except DRPCExecutionException as error:
+            return answer(ErrorBody(error=error.type.name, error_message=str(error)), STATUS[error.type])
+        return PlainTextResponse(result, headers={"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"})
+
+    async def post(request: Request) -> Response:
+        try:
+            arguments = (await read_body(request, most_bytes)).decode()
+        except TimeoutError:
+            return refusal(LimitError(f"a request has at most {BODY_SECS:g} s to arrive"))
+        except UnicodeDecodeError as error:
+            text = f"the arguments are not UTF-8: {error.reason} at byte {error.start}"
+            return answer(ErrorBody(error="Bad Request", error_message=text), 400)
+        except LimitError as error:
+            return refusal(error)
+        return await execute(path_parameter(request, "function"), arguments)
+
+    async def get(request: Request) -> Response:
+        return await execute(path_parameter(request, "function"), request.path_params.get("arguments", ""))
+
+    return Starlette(
+        routes=[
+            Route("/drpc/{function}", post, methods=["POST"]),
+            Route("/drpc/{function}", get, methods=["GET"]),
+            Route("/drpc/{function}/{arguments:path}", get, methods=["GET"]),
+        ]
+    )

@@ -1,0 +1,131 @@
+"""The requests of a server on its event loop: callers wait for outcomes, and topologies for requests."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Iterable
+
+from storm_on_spark.cluster.drpc.rules import Outcome, Request, Requests
+from storm_on_spark.drpc.errors import DRPCExecutionException
+
+MOST_WAITS = 1000
+"""Fetches that wait at the same time; others get nothing at once."""
+
+
+class Broker:
+    """Connects callers and topologies. Only the event loop of the server calls it.
+
+    Args:
+        timeout_secs: how long a request may take.
+        most_waiting: requests of a function that may wait to be fetched.
+    """
+
+    def __init__(self, timeout_secs: float, most_waiting: int) -> None:
+        self.requests = Requests(timeout_secs, most_waiting, lambda: secrets.token_hex(16))
+        #: Request -> what its caller waits for.
+        self._callers: dict[str, asyncio.Future[str]] = {}
+        #: Function -> fetches that wait for a request.
+        self._fetches: dict[str, deque[asyncio.Future[None]]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def fetching(self) -> int:
+        """How many fetches wait."""
+        return sum(map(len, self._fetches.values()))
+
+    async def execute(self, function: str, arguments: str) -> str:
+        """Returns the result of a request.
+
+        Raises:
+            DRPCExecutionException: there is none.
+        """
+        loop = asyncio.get_running_loop()
+        key = self.requests.submit(function, arguments, loop.time())
+        caller: asyncio.Future[str] = loop.create_future()
+        self._callers[key] = caller
+        self._watch(loop)
+        self._wake(function)
+        try:
+            return await caller
+        finally:
+            # The caller may be gone.
+            self._callers.pop(key, None)
+            self.requests.give_up(key)
+
+    async def fetch(self, function: str, most: int, secs: float) -> list[Request]:
+        """Returns requests for a topology; waits until there is one, but no longer than `secs`."""
+        found = self.requests.fetch(function, most)
+        if found or secs <= 0 or self._closed or self.fetching >= MOST_WAITS:
+            return found
+        loop = asyncio.get_running_loop()
+        news: asyncio.Future[None] = loop.create_future()
+        self._fetches.setdefault(function, deque()).append(news)
+        timer = loop.call_later(secs, _tell, news)
+        try:
+            await news
+        except asyncio.CancelledError:
+            # The topology is gone: what woke this fetch is for another one.
+            self._wake(function)
+            raise
+        finally:
+            timer.cancel()
+            self._leave(function, news)
+        return self.requests.fetch(function, most)
+
+    def result(self, key: str, result: str) -> None:
+        """Takes a result; one for an unknown request changes nothing, as with Storm."""
+        self._tell([self.requests.result(key, result)])
+
+    def fail(self, key: str, error: DRPCExecutionException | None = None) -> None:
+        """Takes that a request failed."""
+        self._tell([self.requests.fail(key, error)])
+
+    def close(self) -> None:
+        """Ends all requests with SERVER_SHUTDOWN, and all fetches with nothing."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._tell(self.requests.shutdown())
+        for waiting in self._fetches.values():
+            for news in waiting:
+                _tell(news)
+
+    def _tell(self, outcomes: Iterable[Outcome | None]) -> None:
+        for outcome in outcomes:
+            caller = None if outcome is None else self._callers.get(outcome.id)
+            if outcome is None or caller is None or caller.done():
+                continue
+            if outcome.error is not None:
+                caller.set_exception(outcome.error)
+            elif outcome.result is not None:
+                caller.set_result(outcome.result)
+
+    def _wake(self, function: str) -> None:
+        for news in self._fetches.get(function, ()):
+            if not news.done():
+                news.set_result(None)
+                return
+
+    def _leave(self, function: str, news: asyncio.Future[None]) -> None:
+        waiting = self._fetches[function]
+        waiting.remove(news)
+        if not waiting:
+            del self._fetches[function]
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        deadline = self.requests.next_deadline()
+        if self._timer is None and deadline is not None and not self._closed:
+            self._timer = loop.call_at(deadline, self._expire, loop)
+
+    def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        self._tell(self.requests.expire(loop.time()))
+        self._watch(loop)
+
+
+def _tell(news: asyncio.Future[None]) -> None:
+    if not news.done():
+        news.set_result(None)

@@ -1,0 +1,42 @@
+"""The second value of a DRPC spout's tuples: to whom a result is to be sent, as JSON, as in Storm."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from storm_on_spark.api.errors import FailedException
+from storm_on_spark.drpc.addresses import address_of
+from storm_on_spark.drpc.connection import Address
+
+
+def write_return_info(request_id: str, server: Address, *, own_login: bool) -> str:
+    """Returns the text.
+
+    Args:
+        request_id: of the request.
+        server: where its result goes.
+        own_login: whether the configuration says nothing of how to log in there.
+
+    Example:
+        >>> write_return_info("a1", Address("localhost", 3773), own_login=False)
+        '{"id": "a1", "host": "localhost", "port": 3773}'
+    """
+    login = {"token_file": server.token_file, "ca_file": server.ca_file} if own_login else {}
+    return json.dumps({"id": request_id, "host": server.host, "port": server.port, **login})
+
+
+def read_return_info(text: object, conf: Mapping[str, Any]) -> tuple[str, Address]:
+    """Returns the request's id, and where its result goes.
+
+    Raises:
+        FailedException: the text is something else.
+    """
+    try:
+        known: Mapping[str, Any] = json.loads(text) if isinstance(text, str) else {}
+        if "token_file" in known:
+            return known["id"], Address(known["host"], known["port"], known["token_file"], known["ca_file"])
+        return known["id"], address_of(conf, known["host"], known["port"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FailedException(f"{text!r:.200} says nothing of whom to return a result to: {error}") from error
