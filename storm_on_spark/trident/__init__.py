@@ -13,6 +13,7 @@ and `lowering/` add batches to its lowering, `spouts/` has the spouts and the co
 from __future__ import annotations
 
 from storm_on_spark.trident.batches import TransactionAttempt
+from storm_on_spark.trident.building.joining import JoinOutFieldsMode, JoinType
 from storm_on_spark.trident.building.stream import ChainedAggregation, GroupedStream, Stream, TridentState
 from storm_on_spark.trident.building.topology import TridentTopology
 from storm_on_spark.trident.operations.builtin import Count, Debug, Equals, FilterNull, FirstN, Max, Min, Negate, Sum
@@ -35,6 +36,13 @@ from storm_on_spark.trident.spouts.interfaces import (
     ICommitterTridentSpout,
     ITridentSpout,
 )
+from storm_on_spark.trident.spouts.partitioned import (
+    IOpaquePartitionedTridentSpout,
+    IPartitionedTridentSpout,
+    OpaquePartitionedEmitter,
+    PartitionCoordinator,
+    PartitionedEmitter,
+)
 
 __all__ = [
     "Aggregator",
@@ -55,11 +63,18 @@ __all__ = [
     "GroupedStream",
     "IBatchSpout",
     "ICommitterTridentSpout",
+    "IOpaquePartitionedTridentSpout",
+    "IPartitionedTridentSpout",
     "ITridentSpout",
+    "JoinOutFieldsMode",
+    "JoinType",
     "Max",
     "Min",
     "MultiReducer",
     "Negate",
+    "OpaquePartitionedEmitter",
+    "PartitionCoordinator",
+    "PartitionedEmitter",
     "ReducerAggregator",
     "Stream",
     "Sum",

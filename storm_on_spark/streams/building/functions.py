@@ -17,6 +17,9 @@ from storm_on_spark.streams.operations.aggregators import CombinerAggregator
 _OURS: Final = __name__.partition(".")[0] + "."
 _EXAMPLES: Final = _OURS + "examples"
 _STORES: Final = frozenset(("STORE_DEREF", "DELETE_DEREF", "STORE_GLOBAL", "DELETE_GLOBAL"))
+_INSTEAD: Final = (
+    "keep it with update_state_by_key or an aggregation, or send values to a bolt of your own with to(bolt)"
+)
 _CONTAINERS: Final = (list, dict, set, bytearray)
 _CHANGES: Final = frozenset(
     [
@@ -53,7 +56,7 @@ def caller() -> str:
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
-def checked(function: Any, arguments: int, operation: str, where: str) -> Callable[..., Any]:
+def checked(function: Any, arguments: int, operation: str, where: str, instead: str = _INSTEAD) -> Callable[..., Any]:
     """Returns a function that an operation may call.
 
     Args:
@@ -61,6 +64,7 @@ def checked(function: Any, arguments: int, operation: str, where: str) -> Callab
         arguments: with how many arguments it will be called.
         operation: the operation's name.
         where: of the user's call.
+        instead: what to do with what should be kept.
 
     Raises:
         InvalidTopologyError: it is no function, takes other arguments, or visibly keeps something between calls, which
@@ -83,8 +87,7 @@ def checked(function: Any, arguments: int, operation: str, where: str) -> Callab
             raise InvalidTopologyError(f"{what}: the function is called with {count}, but takes {signature}") from None
     for kept in _kept(function):
         raise InvalidTopologyError(
-            f"{what}: the function {kept}. Every task has a copy of it, and what it keeps is lost; keep it with "
-            "update_state_by_key or an aggregation, or send values to a bolt of your own with to(bolt)"
+            f"{what}: the function {kept}. Every task has a copy of it, and what it keeps is lost; {instead}"
         )
     return function  # type: ignore[no-any-return]
 

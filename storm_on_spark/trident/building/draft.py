@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from storm_on_spark.api.errors import InvalidTopologyError, UnknownFieldError
 from storm_on_spark.api.streams.fields import Fields
@@ -30,6 +31,13 @@ class BatchDraft(Draft):
     def operation(self, processor: Processor, links: Sequence[Link], fields: tuple[str, ...]) -> Link:
         """Adds an operation."""
         return self.add(Operation(self.next_id, processor, tuple(links), 1, False, caller(), fields=fields))
+
+    def renamed(self, link: Link, fields: tuple[str, ...]) -> Link:
+        """Gives the results of an operation other fields."""
+        node = self.graph.nodes[link.port.node]
+        assert isinstance(node, Operation)
+        self.add(replace(node, fields=fields))
+        return link
 
     def source(self) -> Link:
         """Adds what begins batches."""

@@ -19,11 +19,12 @@ from storm_on_spark.api.streams.grouping import (
 )
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.streams.building.functions import caller, checked, checked_parallelism
-from storm_on_spark.streams.graph.model import Link
+from storm_on_spark.streams.building.windows import SlidingWindows, TumblingWindows
+from storm_on_spark.streams.graph.model import Link, Window
 from storm_on_spark.streams.operations.processor import Processor
 from storm_on_spark.trident.building.aggregating import Given, checked_kept, given
 from storm_on_spark.trident.building.draft import BatchDraft, Names, names_of, positions, with_new
-from storm_on_spark.trident.building.partitioning import BATCH_GLOBAL, IDENTITY
+from storm_on_spark.trident.graph.groupings import BATCH_GLOBAL, IDENTITY
 from storm_on_spark.trident.operations import values as on_rows
 from storm_on_spark.trident.operations.aggregating import Aggregate
 from storm_on_spark.trident.operations.builtin import Max, Min
@@ -35,6 +36,8 @@ from storm_on_spark.trident.operations.functions import (
     ReducerAggregator,
 )
 from storm_on_spark.trident.operations.persisting import AggregateMap, AggregateValue, Persist, Query
+from storm_on_spark.trident.operations.windows import Window as OverBatches
+from storm_on_spark.windowing.definition import Duration, Extent
 
 Aggregators: TypeAlias = Aggregator | CombinerAggregator | ReducerAggregator
 
@@ -208,11 +211,38 @@ class Stream:
 
     def min(self, key: Callable[[Any], Any]) -> Stream:
         """Returns the stream of the tuple for which `key` gives the least, of each batch in each task."""
-        return self.partition_aggregate(self._fields, _Whole(Min, key), self._fields)
+        return self.partition_aggregate(self._fields, Min(None, key), self._fields)
 
     def max(self, key: Callable[[Any], Any]) -> Stream:
         """Returns the stream of the tuple for which `key` gives the greatest, of each batch in each task."""
-        return self.partition_aggregate(self._fields, _Whole(Max, key), self._fields)
+        return self.partition_aggregate(self._fields, Max(None, key), self._fields)
+
+    # --- windows ------------------------------------------------------------------------------------------------------
+
+    def tumbling_window(self, length: Extent, inputs: Any, aggregator: Any, fields: Names | None = None) -> Stream:
+        """Returns the stream of the aggregates of windows of which one begins where the one before has ended.
+
+        Args:
+            length: a `Count` of tuples or a `Duration`; of each task.
+            inputs: the fields that the aggregator gets; may be left out.
+            aggregator: an `Aggregator`, `ReducerAggregator` or `CombinerAggregator`.
+            fields: those of the results.
+        """
+        return self._windowed(TumblingWindows.of(length), given(inputs, aggregator, fields, "tumbling_window"))
+
+    def sliding_window(
+        self, length: Extent, slide: Extent, inputs: Any, aggregator: Any, fields: Names | None = None
+    ) -> Stream:
+        """Returns the stream of the aggregates of the last tuples, after each `slide`; see `tumbling_window`."""
+        return self._windowed(SlidingWindows.of(length, slide), given(inputs, aggregator, fields, "sliding_window"))
+
+    def window(self, window: Window, inputs: Any, aggregator: Any, fields: Names | None = None) -> Stream:
+        """Returns the stream of the aggregates of windows, from `SlidingWindows.of` or `TumblingWindows.of`."""
+        if not isinstance(window, Window):
+            raise InvalidTopologyError(
+                f"window ({caller()}) takes SlidingWindows.of(...) or TumblingWindows.of(...), not {kind_of(window)}"
+            )
+        return self._windowed(window, given(inputs, aggregator, fields, "window"))
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -273,6 +303,21 @@ class Stream:
 
     def _moved(self, grouping: Grouping) -> Stream:
         return Stream(self._draft, replace(self._link, grouping=grouping), self._fields)
+
+    def _windowed(self, window: Window, found: Given) -> Stream:
+        if window.timestamp_field is not None:
+            raise InvalidTopologyError(
+                f"{found.what} ({caller()}): windows over batches go by the time at which a batch is committed; "
+                "use the Streams API for the time of events"
+            )
+        if type(window.length) is not type(window.slide):
+            raise InvalidTopologyError(
+                f"{found.what} ({caller()}): length and slide are both a Count, or both a Duration"
+            )
+        timed = isinstance(window.length, Duration)
+        column = found.column(self._fields, False)
+        processor = OverBatches(self._fields, column, window.length.value, window.slide.value, timed)
+        return self._added(processor, found.outputs)
 
     def _persisted(self, factory: Any, updater: Any, chosen: tuple[int, ...], fields: tuple[str, ...]) -> TridentState:
         number = self._draft.next_id
@@ -426,35 +471,14 @@ class TridentState:
         return self
 
     def used_by(self, number: int) -> int:
-        """Returns the operation that has the state; the first that uses a static one."""
-        if self._owner is None:
-            self._owner = number
-        return self._owner
-
-
-class _Whole(Aggregator):
-    """The best tuple by a function of the whole tuple."""
-
-    def __init__(self, kind: type[Min] | type[Max], key: Callable[[Any], Any]) -> None:
-        self._best = kind("", None)
-        self._key = key
-
-    def init(self, batch_id: Any, collector: Any) -> list[Any]:
-        return []
-
-    def aggregate(self, accumulator: list[Any], tup: Any, collector: Any) -> None:
-        value = self._key(tup)
-        if not accumulator or self._best.better(value, accumulator[0]):
-            accumulator[:] = [value, tuple(tup)]
-
-    def complete(self, accumulator: list[Any], collector: Any) -> None:
-        self._best.complete(accumulator, collector)
+        """Returns the operation that has the state. Of a static one each operation has its own."""
+        return number if self._owner is None else self._owner
 
 
 def _callable(function: Any, what: str) -> Any:
     if isinstance(function, (BaseFunction, BaseFilter)):
         return function
-    return checked(function, 1, what, caller())
+    return checked(function, 1, what, caller(), "keep it with an aggregation or in a state")
 
 
 def _known(stream: Stream, field: str, what: str) -> str:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.grouping import AllGrouping
-from storm_on_spark.api.text.wording import quoted
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.streams.building.functions import caller
 from storm_on_spark.streams.graph.model import Link
-from storm_on_spark.streams.operations.values import Union
-from storm_on_spark.trident.building.draft import BatchDraft
-from storm_on_spark.trident.building.stream import Stream, TridentState
+from storm_on_spark.trident.building.draft import BatchDraft, Names
+from storm_on_spark.trident.building.joining import JoinOutFieldsMode, JoinType, joined, merged, reduced
+from storm_on_spark.trident.building.stream import GroupedStream, Stream, TridentState
 from storm_on_spark.trident.lowering.lower import lower
 from storm_on_spark.trident.operations.emitting import EmitBatch
+from storm_on_spark.trident.operations.functions import MultiReducer
 from storm_on_spark.trident.spouts.interfaces import ITridentSpout
 from storm_on_spark.trident.spouts.kinds import as_trident
 
@@ -54,7 +54,7 @@ $mastercoord-bg0:$success all -> $coord-bg0(id, oldest, count) direct, s3($batch
         """Returns a state to which the topology writes nothing; `state_query` asks it."""
         return TridentState(self._draft, factory, None)
 
-    def merge(self, *streams: Stream, fields: Any = None) -> Stream:
+    def merge(self, *streams: Stream, fields: Names | None = None) -> Stream:
         """Returns the stream of the tuples of several ones. They have as many fields; the names are the first one's.
 
         Args:
@@ -64,20 +64,49 @@ $mastercoord-bg0:$success all -> $coord-bg0(id, oldest, count) direct, s3($batch
         Raises:
             InvalidTopologyError: the streams don't fit together.
         """
-        where = f"merge ({caller()})"
-        if not streams or any(not isinstance(stream, Stream) for stream in streams):
-            raise InvalidTopologyError(f"{where} takes streams")
-        names = streams[0]._fields if fields is None else tuple(streams[0].output_fields.of(fields))
-        for stream in streams:
-            if stream._draft is not self._draft:
-                raise InvalidTopologyError(f"{where}: a stream is of another TridentTopology")
-            if len(stream._fields) != len(names):
-                raise InvalidTopologyError(
-                    f"{where}: streams have the fields {quoted(names)} and {quoted(stream._fields)}; make them equally "
-                    "many with project or each"
-                )
-        links = [stream._link for stream in streams]
-        return Stream(self._draft, self._draft.operation(Union(len(links)), links, names), names)
+        return merged(self._draft, streams, fields)
+
+    def join(
+        self,
+        streams: Sequence[Stream],
+        by: Sequence[Names],
+        fields: Names,
+        types: JoinType | Iterable[JoinType] = JoinType.INNER,
+        mode: JoinOutFieldsMode = JoinOutFieldsMode.COMPACT,
+    ) -> Stream:
+        """Returns the stream of the combinations of tuples with equal values of some fields, within each batch.
+
+        Args:
+            streams: the streams.
+            by: for each stream the fields that it is joined by.
+            fields: of the results; what these consist of is said by `mode`.
+            types: whether streams may have no tuple for a value: one type for all, or one for each.
+            mode: whether the results have the fields that streams are joined by once, or for each stream.
+
+        Raises:
+            InvalidTopologyError: arguments don't fit together.
+        """
+        return joined(self._draft, streams, by, fields, types, mode)
+
+    def multi_reduce(
+        self,
+        streams: Sequence[Stream] | Sequence[GroupedStream],
+        reducer: MultiReducer,
+        fields: Names,
+        inputs: Sequence[Names] | None = None,
+    ) -> Stream:
+        """Returns the stream of what a reducer makes of the tuples of several streams, within each batch.
+
+        Args:
+            streams: the streams; if they are grouped, the reducer is called for each group.
+            reducer: a `MultiReducer`.
+            fields: those that it emits.
+            inputs: for each stream the fields that the reducer gets; None for all.
+
+        Raises:
+            InvalidTopologyError: arguments don't fit together.
+        """
+        return reduced(self._draft, inputs, streams, reducer, fields)
 
     def build(self) -> Topology:
         """Returns the topology.

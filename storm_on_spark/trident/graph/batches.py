@@ -8,6 +8,7 @@ from dataclasses import replace
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.streams.graph.fuse import Group
 from storm_on_spark.streams.graph.model import Graph, Operation, Port, Source
+from storm_on_spark.trident.graph.groupings import IDENTITY
 
 
 def coordinators(graph: Graph) -> dict[int, int]:
@@ -48,11 +49,24 @@ def share_coordinators(graph: Graph, of: Mapping[int, int]) -> Graph:
 
 
 def with_parallelism(graph: Graph, groups: list[Group], hints: Mapping[int, int]) -> tuple[Graph, list[Group]]:
-    """Gives each group the largest number of tasks that a user asked for one of its operations."""
+    """Gives each group the largest number of tasks that a user asked for one of its operations.
+
+    Groups between which tuples stay in the task with the same number get equally many.
+    """
+    wanted = [max((hints.get(number, 1) for number in group.ids), default=1) for group in groups]
+    group_of = {number: at for at, group in enumerate(groups) for number in group.ids}
+    pairs = [
+        (at, group_of[link.port.node])
+        for at, group in enumerate(groups)
+        for _, _, link in group.links_in()
+        if link.grouping == IDENTITY
+    ]
+    for _ in pairs:  # a number gets from one end of a chain to the other in so many rounds
+        for first, second in pairs:
+            wanted[first] = wanted[second] = max(wanted[first], wanted[second])
     changed: list[Operation] = []
     made = []
-    for group in groups:
-        tasks = max((hints.get(operation.id, 1) for operation in group.operations), default=1)
+    for group, tasks in zip(groups, wanted, strict=True):
         operations = [replace(_operation(graph, number), parallelism=tasks) for number in sorted(group.ids)]
         changed += operations
         made.append(Group(tasks, operations))

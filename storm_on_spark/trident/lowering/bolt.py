@@ -16,8 +16,10 @@ from storm_on_spark.trident.lowering.tracking import Batches, Progress
 from storm_on_spark.trident.operations.emitting import EmitBatch
 from storm_on_spark.trident.operations.persisting import UsesState
 from storm_on_spark.trident.operations.task import Task
+from storm_on_spark.trident.operations.windows import Window
 from storm_on_spark.trident.spouts.coordinator import BATCH, COMMIT, SUCCESS
 from storm_on_spark.trident.spouts.interfaces import CommitterEmitter
+from storm_on_spark.trident.spouts.partitioned import KeepsPartitions
 
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
@@ -91,22 +93,42 @@ class BatchBolt(BaseStatefulBolt):
         #: What executes the operations for a batch, with the batch for which it was made.
         self._running: dict[tuple[int, int], tuple[Progress, Running]] = {}
 
+    def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
+        """Declares a timer for windows of time, so that the task is told the time."""
+        windows = (operation.processor for operation in self._program.operations)
+        slides = [window.slide for window in windows if isinstance(window, Window) and window.timed]
+        return {"window": min(slides)} if slides else {}
+
     def init_state(self, state: KeyValueState) -> None:
         """Makes states and emitters."""
         context = self._context
         self._stores = self._program.stores(state)
+        #: States in the checkpoint: they are no attributes that are saved, as what they keep is in `state`.
+        self._states: dict[int, Any] = {}
+        self._partitioned: dict[int, KeepsPartitions] = {}
         index, tasks = context.this_task_index, len(context.component_tasks(context.this_component_id))
         for operation in self._program.operations:
             processor = operation.processor
             if isinstance(processor, EmitBatch):
-                self._keep(operation.id, processor.emitter(self._conf, context))
+                emitter = processor.emitter(self._conf, context)
+                if isinstance(emitter, KeepsPartitions):
+                    self._partitioned[operation.id] = emitter
+                    self._keep(operation.id, emitter.partitions)
+                else:
+                    self._keep(operation.id, emitter)
             elif isinstance(processor, UsesState) and processor.beside in (None, operation.id):
-                made = processor.make_state(self._conf, context, index, tasks, self._stores[operation.id])
-                self._keep(operation.id, made)
+                made, stored = processor.make_state(self._conf, context, index, tasks, self._stores[operation.id])
+                if stored:
+                    self._states[operation.id] = made
+                else:
+                    self._keep(operation.id, made)
         self._task = Task(index, tasks, self._collector.report_error, self._kept, lambda: context.time_ms)
 
     def execute(self, tup: Tuple) -> None:
         """Executes the operations for a tuple, or for the end of a batch."""
+        if tup.is_timer:
+            self._collector.ack(tup)
+            return
         number, take = self._inputs[tup.source_component, tup.source_stream]
         take(number, tup)
 
@@ -272,4 +294,11 @@ class BatchBolt(BaseStatefulBolt):
         setattr(self.state_holder, f"kept_{operation}", value)
 
     def _kept(self, operation: int) -> Any:
-        return getattr(self.state_holder, f"kept_{operation}")
+        if operation in self._states:
+            return self._states[operation]
+        kept = getattr(self.state_holder, f"kept_{operation}")
+        if operation in self._partitioned:
+            emitter = self._partitioned[operation]
+            emitter.partitions = kept
+            return emitter
+        return kept

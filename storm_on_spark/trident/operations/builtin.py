@@ -45,9 +45,9 @@ class Sum(CombinerAggregator):
 
 
 class _Best(Aggregator):
-    """The tuple that is best by one field; the first of those that are equal."""
+    """The tuple that is best by one field, or by a function of it; the first of those that are equal."""
 
-    def __init__(self, field: str, key: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, field: str | None, key: Callable[[Any], Any] | None = None) -> None:
         self._field = field
         self._key = key
 
@@ -55,17 +55,16 @@ class _Best(Aggregator):
         return []
 
     def aggregate(self, accumulator: list[Any], tup: Tuple, collector: TridentCollector) -> None:
-        value = tup[self._field]
+        value = tup if self._field is None else tup[self._field]
         value = value if self._key is None else self._key(value)
-        if not accumulator or self.better(value, accumulator[0]):
+        if not accumulator or self._better(value, accumulator[0]):
             accumulator[:] = [value, tuple(tup)]
 
     def complete(self, accumulator: list[Any], collector: TridentCollector) -> None:
         if accumulator:
             collector.emit(accumulator[1])
 
-    def better(self, value: Any, than: Any) -> bool:
-        """Returns whether a value is better than another."""
+    def _better(self, value: Any, than: Any) -> bool:
         raise NotImplementedError
 
 
@@ -73,18 +72,18 @@ class Min(_Best):
     """The tuple with the least value of a field.
 
     Args:
-        field: the field.
-        key: makes what is compared of a value; Storm takes a comparator.
+        field: the field; None for the whole tuple.
+        key: makes what is compared of it; Storm takes a comparator.
     """
 
-    def better(self, value: Any, than: Any) -> bool:  # noqa: D102
+    def _better(self, value: Any, than: Any) -> bool:
         return bool(value < than)
 
 
 class Max(_Best):
     """The tuple with the greatest value of a field; arguments as for `Min`."""
 
-    def better(self, value: Any, than: Any) -> bool:  # noqa: D102
+    def _better(self, value: Any, than: Any) -> bool:
         return bool(than < value)
 
 

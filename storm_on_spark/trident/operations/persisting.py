@@ -18,6 +18,7 @@ from storm_on_spark.trident.operations.functions import (
 )
 from storm_on_spark.trident.operations.task import task_of
 from storm_on_spark.trident.state.interfaces import StoredStateFactory
+from storm_on_spark.trident.state.updaters import CombinerValueUpdater, ReducerValueUpdater
 
 if TYPE_CHECKING:
     from storm_on_spark.api.task.context import TopologyContext
@@ -30,7 +31,7 @@ class UsesState(Processor, ABC):
     factory: Any
     """Makes the state: a `StateFactory`."""
     owner: int
-    """The first operation that uses the state."""
+    """The operation that has the state: the one that writes to it."""
     function: Any
     """What is done with it: a `StateUpdater` or a `QueryFunction`."""
     fields: tuple[str, ...]
@@ -53,11 +54,11 @@ class UsesState(Processor, ABC):
 
     def make_state(
         self, conf: Mapping[str, Any], context: TopologyContext, index: int, tasks: int, store: Store
-    ) -> Any:
-        """Returns the state of a task."""
+    ) -> tuple[Any, bool]:
+        """Returns the state of a task, and whether what it keeps is in `store`."""
         if isinstance(self.factory, StoredStateFactory):
-            return self.factory.make_state_in(store, index, tasks)
-        return self.factory.make_state(conf, context, index, tasks)
+            return self.factory.make_state_in(store, index, tasks), True
+        return self.factory.make_state(conf, context, index, tasks), False
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         rows: list[Row] = place.held.setdefault("rows", [])
@@ -113,29 +114,6 @@ class Query(UsesState):
             self.function.execute(tup, answer, collector)
 
 
-class _Combine:
-    """Storm's `CombinerValueUpdater`."""
-
-    def __init__(self, aggregator: CombinerAggregator, value: Any) -> None:
-        self._aggregator, self._value = aggregator, value
-
-    def update(self, stored: Any) -> Any:
-        return self._value if stored is None else self._aggregator.combine(stored, self._value)
-
-
-class _Reduce:
-    """Storm's `ReducerValueUpdater`."""
-
-    def __init__(self, aggregator: ReducerAggregator, tuples: list[Any]) -> None:
-        self._aggregator, self._tuples = aggregator, tuples
-
-    def update(self, stored: Any) -> Any:
-        value = self._aggregator.init() if stored is None else stored
-        for tup in self._tuples:
-            value = self._aggregator.reduce(value, tup)
-        return value
-
-
 class AggregateMap:
     """Updates a `MapState` with the aggregate of each group; emits groups and their new values."""
 
@@ -163,10 +141,13 @@ class AggregateMap:
         updaters: list[Any] = []
         if isinstance(aggregator, CombinerAggregator):
             combine = aggregator.combine
-            updaters = [_Combine(aggregator, reduce(combine, [row[count] for row in rows])) for rows in groups.values()]
+            updaters = [
+                CombinerValueUpdater(aggregator, reduce(combine, [row[count] for row in rows]))
+                for rows in groups.values()
+            ]
         else:
             view = View(self._fields, self._inputs).of
-            updaters = [_Reduce(aggregator, [view(row) for row in rows]) for rows in groups.values()]
+            updaters = [ReducerValueUpdater(aggregator, [view(row) for row in rows]) for rows in groups.values()]
         values = state.multi_update([list(key) for key in groups], updaters)
         for key, value in zip(groups, values, strict=True):
             collector.emit([*key, value])
@@ -183,7 +164,7 @@ class AggregateValue:
         aggregator = self._aggregator
         updater: Any
         if isinstance(aggregator, CombinerAggregator):
-            updater = _Combine(aggregator, reduce(aggregator.combine, [tup[0] for tup in tuples]))
+            updater = CombinerValueUpdater(aggregator, reduce(aggregator.combine, [tup[0] for tup in tuples]))
         else:
-            updater = _Reduce(aggregator, tuples)
+            updater = ReducerValueUpdater(aggregator, tuples)
         collector.emit([state.update(updater)])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+
+import cloudpickle
 
 from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.config import Config
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from storm_on_spark.api.task.collector import SpoutOutputCollector
     from storm_on_spark.api.task.context import TopologyContext
     from storm_on_spark.trident.spouts.interfaces import BatchCoordinator
+
+log = logging.getLogger(__name__)
 
 BATCH: Final = "$batch"
 """The stream that begins batches."""
@@ -42,14 +47,57 @@ class _BatchSettings(Settings):
     most: Annotated[int | None, Config.TOPOLOGY_MAX_SPOUT_PENDING]
 
 
-@dataclass
 class _Kept:
-    """What is restored after a crash; the coordinators of the spouts are further attributes."""
+    """What is restored after a crash: batches, and what can be pickled of the spouts' coordinators.
 
-    batches: Transactions = field(default_factory=Transactions)
-    #: What the spouts' coordinators said of each batch that is not committed, and of the last one that is: spout ->
-    #: metadata.
-    metadata: dict[int, dict[int, Any]] = field(default_factory=dict)
+    A plain spout is saved attribute by attribute, like one without Trident.
+    """
+
+    def __init__(self, coordinators: Mapping[int, BatchCoordinator]) -> None:
+        self.batches = Transactions()
+        #: What the spouts' coordinators said of each batch that is not committed, and of the last one that is: spout ->
+        #: metadata.
+        self.metadata: dict[int, dict[int, Any]] = {}
+        self.coordinators = dict(coordinators)
+        self._left_out: set[str] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"batches": self.batches, "metadata": self.metadata}
+        for number, coordinator in self.coordinators.items():
+            if isinstance(coordinator, RichSpoutCoordinator):
+                state[f"drawn {number}"] = coordinator.drawn
+                objects = {f"spout {number} {name}": value for name, value in vars(coordinator.spout).items()}
+            else:
+                objects = {f"coordinator {number} {name}": value for name, value in vars(coordinator).items()}
+            state.update({name: value for name, value in objects.items() if self._can_be_saved(name, value)})
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.batches, self.metadata = state["batches"], state["metadata"]
+        for name, value in state.items():
+            kind, _, rest = name.partition(" ")
+            number, _, attribute = rest.partition(" ")
+            if not number:
+                continue
+            coordinator = self.coordinators.get(int(number))
+            if isinstance(coordinator, RichSpoutCoordinator):
+                if kind == "drawn":
+                    coordinator.drawn.restore(value)
+                elif kind == "spout":
+                    vars(coordinator.spout)[attribute] = value
+            elif coordinator is not None and kind == "coordinator":
+                vars(coordinator)[attribute] = value
+
+    def _can_be_saved(self, name: str, value: Any) -> bool:
+        if name in self._left_out:
+            return False
+        try:
+            cloudpickle.dumps(value)
+        except Exception as error:  # whatever the attributes' own methods raise
+            self._left_out.add(name)
+            log.info("%s can't be pickled (%s): it will be what open makes of it after a restart", name, error)
+            return False
+        return True
 
 
 class MasterBatchCoordinator(BaseRichSpout):
@@ -65,7 +113,7 @@ class MasterBatchCoordinator(BaseRichSpout):
         self._spouts = dict(spouts)
         self._commits = commits
         self._at_once = at_once
-        self.state_holder: Any = _Kept()
+        self.state_holder: Any = _Kept({})
         self.state_services: tuple[object, ...] = ()
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
@@ -76,11 +124,9 @@ class MasterBatchCoordinator(BaseRichSpout):
         self._collector = collector
         self._next = 0.0
         made = {number: spout.get_coordinator(name, conf, context) for number, (name, spout) in self._spouts.items()}
-        kept = self.state_holder = _Kept()
+        self.state_holder = _Kept(made)
         rich = (coordinator for coordinator in made.values() if isinstance(coordinator, RichSpoutCoordinator))
         self.state_services = tuple(service for coordinator in rich for service in coordinator.services)
-        for number, coordinator in made.items():
-            setattr(kept, f"spout_{number}", coordinator)
 
     def activate(self) -> None:
         """Activates plain spouts."""
@@ -160,7 +206,7 @@ class MasterBatchCoordinator(BaseRichSpout):
         return kept
 
     def _coordinators(self) -> dict[int, BatchCoordinator]:
-        return {number: getattr(self._kept, f"spout_{number}") for number in self._spouts}
+        return self._kept.coordinators
 
     def _commit(self) -> None:
         for attempt in list(self._kept.batches.commits()):

@@ -82,7 +82,7 @@ class CommitterEmitter(Emitter):
         """Called when a batch is being committed: batches in order, each at least once."""
 
 
-class _TridentSpout(ABC):
+class TridentSpout(ABC):
     """What the kinds of spouts have in common."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class _TridentSpout(ABC):
         return None
 
 
-class ITridentSpout(_TridentSpout):
+class ITridentSpout(TridentSpout):
     """A spout in two parts: one that decides what is in a batch, and one that emits it."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class ICommitterTridentSpout(ITridentSpout):
     """A spout whose emitters are `CommitterEmitter`s."""
 
 
-class IBatchSpout(_TridentSpout):
+class IBatchSpout(TridentSpout):
     """A spout that emits a batch at a time. A batch that is emitted again should have the same tuples.
 
     Example:

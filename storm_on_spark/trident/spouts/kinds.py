@@ -9,6 +9,12 @@ from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.trident.spouts.interfaces import BatchCoordinator, Collects, Emitter, IBatchSpout, ITridentSpout
+from storm_on_spark.trident.spouts.partitioned import (
+    IOpaquePartitionedTridentSpout,
+    IPartitionedTridentSpout,
+    OpaquePartitionedSpout,
+    PartitionedSpout,
+)
 from storm_on_spark.trident.spouts.rich import RichSpoutInBatches
 
 if TYPE_CHECKING:
@@ -74,6 +80,10 @@ def as_trident(spout: Any, where: str) -> ITridentSpout:
         return spout
     if isinstance(spout, IBatchSpout):
         return BatchSpoutAsTrident(spout)
+    if isinstance(spout, IPartitionedTridentSpout):
+        return PartitionedSpout(spout)
+    if isinstance(spout, IOpaquePartitionedTridentSpout):
+        return OpaquePartitionedSpout(spout)
     if isinstance(spout, BaseRichSpout):
         return RichSpoutInBatches(spout)
     raise InvalidTopologyError(

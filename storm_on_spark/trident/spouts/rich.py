@@ -7,7 +7,7 @@ batch is committed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from storm_on_spark.api.component import BaseRichSpout
@@ -30,6 +30,21 @@ class _RichSettings(Settings):
     batch_size: Annotated[int, Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE]
 
 
+@dataclass
+class Drawn:
+    """What a plain spout has emitted."""
+
+    waiting: list[tuple[list[Any], Any]] = field(default_factory=list)
+    """Values and message ids of tuples that are in no batch yet."""
+    messages: dict[int, list[Any]] = field(default_factory=dict)
+    """The message ids of each batch that is not committed."""
+
+    def restore(self, saved: Drawn) -> None:
+        """Takes over what was saved."""
+        self.waiting[:] = saved.waiting
+        self.messages = saved.messages
+
+
 class RichSpoutCoordinator(BatchCoordinator):
     """Takes what a plain spout emits as the content of batches.
 
@@ -46,9 +61,8 @@ class RichSpoutCoordinator(BatchCoordinator):
         self.spout = spout
         self.single = single
         self._most = 1 if single else _RichSettings.of(conf).batch_size
-        self._drawn: list[tuple[list[Any], Any]] = []
-        self._messages: dict[int, list[Any]] = {}
-        self._collector = _Drawing(self._drawn)
+        self.drawn = Drawn()
+        self._collector = _Drawing(self.drawn.waiting)
         spout.open(conf, context, self._collector)
 
     @property
@@ -58,36 +72,37 @@ class RichSpoutCoordinator(BatchCoordinator):
 
     def is_ready(self, txid: int) -> bool:
         """Asks the spout for tuples."""
-        while len(self._drawn) < self._most:
-            before = len(self._drawn)
+        waiting = self.drawn.waiting
+        while len(waiting) < self._most:
+            before = len(waiting)
             self.spout.next_tuple()
-            if len(self._drawn) == before:
+            if len(waiting) == before:
                 break
-        return bool(self._drawn)
+        return bool(waiting)
 
     def initialize_transaction(self, txid: int, previous: Any, current: Any) -> list[list[Any]]:
         """Returns the rows of a batch."""
         if current is not None:
             rows: list[list[Any]] = current
             return rows
-        taken = self._drawn[: self._most]
-        del self._drawn[: self._most]
-        self._messages[txid] = [message for _, message in taken if message is not None]
+        taken = self.drawn.waiting[: self._most]
+        del self.drawn.waiting[: self._most]
+        self.drawn.messages[txid] = [message for _, message in taken if message is not None]
         return [values for values, _ in taken]
 
     def success(self, txid: int) -> None:
         """Acks the messages of a batch."""
-        for message in self._messages.pop(txid, ()):
+        for message in self.drawn.messages.pop(txid, ()):
             self.spout.ack(message)
 
     def fail(self, txid: int) -> None:
         """Fails the messages of a batch that will not be attempted again."""
-        for message in self._messages.pop(txid, ()):
+        for message in self.drawn.messages.pop(txid, ()):
             self.spout.fail(message)
 
     def exhausted(self, txid: int) -> bool:
         """Returns whether the spout is, and nothing of it is left."""
-        return not self._drawn and self.spout.exhausted()
+        return not self.drawn.waiting and self.spout.exhausted()
 
     def close(self) -> None:
         """Closes the spout."""

@@ -9,30 +9,10 @@ import pytest
 from trident_run import Gathered, run
 
 from storm_on_spark.trident import Count, FixedBatchSpout, TridentTopology
+from storm_on_spark.trident.state import MemoryMapState
 
 LINES = [["to be or not to be"], ["that is the question"], ["to die"], ["to sleep no more"], ["and by a sleep"]] * 4
 WORDS = Counter(word for [line] in LINES for word in line.split())
-
-
-class Counts:
-    """A map whose values are kept in attributes."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[Any, ...], Any] = {}
-
-    def begin_commit(self, txid: int) -> None: ...
-
-    def commit(self, txid: int) -> None: ...
-
-    def multi_update(self, keys: list[list[Any]], updaters: list[Any]) -> list[Any]:
-        for key, updater in zip(map(tuple, keys), updaters, strict=True):
-            self.values[key] = updater.update(self.values.get(key))
-        return [self.values[tuple(key)] for key in keys]
-
-
-class CountsFactory:
-    def make_state(self, conf: Any, metrics: Any, partition_index: int, num_partitions: int) -> Counts:
-        return Counts()
 
 
 @pytest.mark.parametrize("tasks", [1, 3])
@@ -41,7 +21,9 @@ def test_the_last_count_of_each_word_is_the_number_of_its_occurrences(tasks: int
     topology = TridentTopology()
     lines = topology.new_stream("lines", FixedBatchSpout("line", 3, LINES))
     words = lines.flat_map(lambda tup: tup["line"].split(), "word")
-    counts = words.group_by("word").persistent_aggregate(CountsFactory(), Count(), "count").parallelism_hint(tasks)
+    counts = (
+        words.group_by("word").persistent_aggregate(MemoryMapState.Factory(), Count(), "count").parallelism_hint(tasks)
+    )
     gathered = Gathered(counts.new_values_stream())
     run(topology, {"topology.max.spout.pending": pending})
     assert dict(gathered.rows) == WORDS

@@ -1,0 +1,279 @@
+"""Spouts whose source has partitions, such as Kafka: transactional ones, and opaque ones.
+
+Where each batch begins and ends in each partition is kept with the emitters, in the topology's checkpoint.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from storm_on_spark.trident.spouts.interfaces import (
+    BatchCoordinator,
+    Collects,
+    Emitter,
+    ITridentSpout,
+    TridentSpout,
+)
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.streams.fields import Fields
+    from storm_on_spark.api.task.context import TopologyContext
+    from storm_on_spark.trident.batches import TransactionAttempt
+
+
+class PartitionCoordinator(ABC):
+    """Storm's `Coordinator` of partitioned spouts; in one task."""
+
+    @abstractmethod
+    def get_partitions_for_batch(self) -> Any:
+        """Returns the partitions that a batch is made of, in any form that the emitters understand; picklable."""
+
+    def is_ready(self, txid: int) -> bool:
+        """Returns whether the batch `txid` may begin."""
+        return True
+
+    def exhausted(self, txid: int) -> bool:
+        """Returns whether neither the batch `txid` nor a later one will have tuples: a finite spout returns True."""
+        return False
+
+    def close(self) -> None:  # noqa: B027
+        """Called when the spout stops, but not if its process is killed."""
+
+
+class _PartitionEmitter(ABC):
+    """What the emitters of partitioned spouts have in common."""
+
+    @abstractmethod
+    def get_ordered_partitions(self, all_partitions: Any) -> Sequence[Any]:
+        """Returns the partitions in an order that is the same in all tasks; each is hashable and picklable.
+
+        Args:
+            all_partitions: what the coordinator returned.
+        """
+
+    def refresh_partitions(self, partitions: Sequence[Any]) -> None:  # noqa: B027
+        """Called with this task's partitions, when they have changed."""
+
+    def close(self) -> None:  # noqa: B027
+        """Called when the spout stops, but not if its process is killed."""
+
+
+class PartitionedEmitter(_PartitionEmitter):
+    """Storm's `IPartitionedTridentSpout.Emitter`."""
+
+    @abstractmethod
+    def emit_partition_batch_new(
+        self, attempt: TransactionAttempt, collector: Collects, partition: Any, last_metadata: Any
+    ) -> Any:
+        """Emits the tuples of a partition that come after those of the batch before.
+
+        Args:
+            attempt: of the batch.
+            collector: emits tuples.
+            partition: one of this task's.
+            last_metadata: what was returned for the partition's batch before; None for the first.
+
+        Returns:
+            What tells the same tuples again, such as their positions; picklable.
+        """
+
+    @abstractmethod
+    def emit_partition_batch(
+        self, attempt: TransactionAttempt, collector: Collects, partition: Any, metadata: Any
+    ) -> None:
+        """Emits the tuples of a batch again: exactly those that `metadata` tells."""
+
+
+class OpaquePartitionedEmitter(_PartitionEmitter):
+    """Storm's `IOpaquePartitionedTridentSpout.Emitter`."""
+
+    @abstractmethod
+    def emit_partition_batch(
+        self, attempt: TransactionAttempt, collector: Collects, partition: Any, last_metadata: Any
+    ) -> Any:
+        """Emits tuples of a partition that come after those of the last batch that was committed or is under way.
+
+        A batch that is attempted again may have other tuples; no tuple is in two batches that are committed.
+
+        Args:
+            attempt: of the batch.
+            collector: emits tuples.
+            partition: one of this task's.
+            last_metadata: what was returned for the partition's batch before; None for the first.
+
+        Returns:
+            What tells where the batch ends; picklable.
+        """
+
+
+class IPartitionedTridentSpout(TridentSpout):
+    """A transactional spout: a batch that is attempted again has the same tuples."""
+
+    @abstractmethod
+    def get_coordinator(self, conf: Mapping[str, Any], context: TopologyContext) -> PartitionCoordinator:
+        """Returns the part that knows the partitions."""
+
+    @abstractmethod
+    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> PartitionedEmitter:
+        """Returns the part that emits."""
+
+
+class IOpaquePartitionedTridentSpout(TridentSpout):
+    """An opaque spout: a batch that is attempted again may have other tuples."""
+
+    @abstractmethod
+    def get_coordinator(self, conf: Mapping[str, Any], context: TopologyContext) -> PartitionCoordinator:
+        """Returns the part that knows the partitions."""
+
+    @abstractmethod
+    def get_emitter(self, conf: Mapping[str, Any], context: TopologyContext) -> OpaquePartitionedEmitter:
+        """Returns the part that emits."""
+
+
+class _Coordinates(BatchCoordinator):
+    """Tells emitters the partitions of each batch; those of a batch stay the same."""
+
+    def __init__(self, coordinator: PartitionCoordinator, again: bool) -> None:
+        self._coordinator = coordinator
+        self._again = again
+
+    def initialize_transaction(self, txid: int, previous: Any, current: Any) -> Any:
+        if current is not None and self._again:
+            return current
+        return self._coordinator.get_partitions_for_batch()
+
+    def is_ready(self, txid: int) -> bool:
+        return self._coordinator.is_ready(txid)
+
+    def exhausted(self, txid: int) -> bool:
+        return self._coordinator.exhausted(txid)
+
+    def close(self) -> None:
+        self._coordinator.close()
+
+
+class Partitions:
+    """This task's partitions, and what is known of their batches."""
+
+    def __init__(self, context: TopologyContext) -> None:
+        self._index = context.this_task_index
+        self._tasks = len(context.component_tasks(context.this_component_id))
+        #: Partition -> batch -> metadata.
+        self.known: dict[Any, dict[int, Any]] = {}
+        self._told: Any = None
+
+    def mine(self, emitter: _PartitionEmitter, all_partitions: Any) -> Sequence[Any]:
+        """Returns the partitions of this task."""
+        ordered = list(emitter.get_ordered_partitions(all_partitions))
+        mine = ordered[self._index :: self._tasks]
+        if mine != self._told:
+            self._told = mine
+            emitter.refresh_partitions(mine)
+        return mine
+
+    def before(self, partition: Any, txid: int) -> Any:
+        """Returns the metadata of the last batch before `txid`."""
+        known = self.known.get(partition, {})
+        earlier = [number for number in known if number < txid]
+        return known[max(earlier)] if earlier else None
+
+    def forget(self, txid: int) -> None:
+        """Forgets batches before `txid`, of which each partition's last one is needed no more once `txid` is known."""
+        for known in self.known.values():
+            last = max((number for number in known if number <= txid), default=txid)
+            for number in [number for number in known if number < last]:
+                del known[number]
+
+
+class KeepsPartitions(Emitter):
+    """An emitter of which only `partitions` is saved."""
+
+    def __init__(self, context: TopologyContext) -> None:
+        self.partitions = Partitions(context)
+
+    def success(self, attempt: TransactionAttempt) -> None:
+        """Forgets what is needed no more."""
+        self.partitions.forget(attempt.txid)
+
+
+class _Transactional(KeepsPartitions):
+    def __init__(self, emitter: PartitionedEmitter, context: TopologyContext) -> None:
+        super().__init__(context)
+        self.emitter = emitter
+
+    def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: Collects) -> None:
+        txid = attempt.txid
+        for partition in self.partitions.mine(self.emitter, metadata):
+            known = self.partitions.known.setdefault(partition, {})
+            if txid in known:
+                self.emitter.emit_partition_batch(attempt, collector, partition, known[txid])
+            else:
+                last = self.partitions.before(partition, txid)
+                known[txid] = self.emitter.emit_partition_batch_new(attempt, collector, partition, last)
+
+    def close(self) -> None:
+        self.emitter.close()
+
+
+class _Opaque(KeepsPartitions):
+    def __init__(self, emitter: OpaquePartitionedEmitter, context: TopologyContext) -> None:
+        super().__init__(context)
+        self.emitter = emitter
+
+    def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: Collects) -> None:
+        txid = attempt.txid
+        for known in self.partitions.known.values():
+            # What comes after a batch that is attempted again comes again, too.
+            for number in [number for number in known if number >= txid]:
+                del known[number]
+        for partition in self.partitions.mine(self.emitter, metadata):
+            last = self.partitions.before(partition, txid)
+            made = self.emitter.emit_partition_batch(attempt, collector, partition, last)
+            self.partitions.known.setdefault(partition, {})[txid] = made
+
+    def close(self) -> None:
+        self.emitter.close()
+
+
+class PartitionedSpout(ITridentSpout):
+    """A transactional partitioned spout in two parts."""
+
+    def __init__(self, spout: IPartitionedTridentSpout) -> None:
+        self._spout = spout
+
+    def get_coordinator(  # noqa: D102
+        self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext
+    ) -> BatchCoordinator:
+        return _Coordinates(self._spout.get_coordinator(conf, context), True)
+
+    def get_emitter(self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext) -> Emitter:  # noqa: D102
+        return _Transactional(self._spout.get_emitter(conf, context), context)
+
+    def get_output_fields(self) -> Fields:  # noqa: D102
+        return self._spout.get_output_fields()
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:  # noqa: D102
+        return self._spout.get_component_configuration()
+
+
+class OpaquePartitionedSpout(ITridentSpout):
+    """An opaque partitioned spout in two parts."""
+
+    def __init__(self, spout: IOpaquePartitionedTridentSpout) -> None:
+        self._spout = spout
+
+    def get_coordinator(  # noqa: D102
+        self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext
+    ) -> BatchCoordinator:
+        return _Coordinates(self._spout.get_coordinator(conf, context), False)
+
+    def get_emitter(self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext) -> Emitter:  # noqa: D102
+        return _Opaque(self._spout.get_emitter(conf, context), context)
+
+    def get_output_fields(self) -> Fields:  # noqa: D102
+        return self._spout.get_output_fields()
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:  # noqa: D102
+        return self._spout.get_component_configuration()
