@@ -52,6 +52,13 @@ SCENARIOS = (
         windows=True,
         **_HEALED,
     ),
+    Scenario(
+        "profiles",
+        "SIGKILL of the driver, which is started again with another profile",
+        kills.change_of_profile,
+        conf=_REALTIME,
+        **_AGAIN,
+    ),
     Scenario("live", "SIGKILL of a live process, in real time", kills.live_process, conf=_REALTIME, **_HEALED),
     Scenario(
         "live-pause",

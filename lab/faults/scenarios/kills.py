@@ -44,6 +44,16 @@ def driver(run: Run, times: int) -> None:
         _kill_driver(run)
 
 
+def change_of_profile(run: Run, times: int) -> None:
+    """Kills the driver, and starts it again with the next profile; real time is every second one."""
+    others = run.shuffled(["latency", "throughput"])
+    run.start()
+    for number in run.moments(times):
+        profile = "realtime" if number % 2 else others[number // 2 % 2]
+        run.conf = {**run.conf, "topology.profile": profile}
+        _kill_driver(run)
+
+
 def driver_in_recovery(run: Run, times: int) -> None:
     """Kills the driver, and the next one before it has got anything done."""
     run.start()

@@ -34,7 +34,7 @@ from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.processes import breakpoints, log_levels
 from storm_on_spark.runtime.processes.busy import BusyPage
 from storm_on_spark.runtime.processes.frames import Frames
-from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.processes.parent import hang_up_with
 from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
@@ -355,7 +355,8 @@ def main() -> None:
 
     processes, start_id, *driver = sys.argv[1:]
     if driver:
-        die_with(int(driver[0]))
+        # SIGHUP is held back until this process can hear it: see `LiveClient.start`.
+        hang_up_with(int(driver[0]))
         # As with spouts: what a bolt prints is no answer of the program that runs the topology.
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         label_all()

@@ -17,6 +17,8 @@ from typing import Final
 
 _PR_SET_PDEATHSIG = 1
 _WATCH_SECONDS = 0.25
+_HANG_UP_SECONDS = 5.0
+"""In which a process has to end that was sent SIGHUP, as its parent is gone."""
 
 _DIE_WITH_PARENT: Final = """\
 import ctypes, os, signal, sys
@@ -44,16 +46,25 @@ def die_with(parent: int) -> None:
         parent: its process id, as the parent knows it; if that isn't the parent any more, this process ends at once.
     """
     killed_with_parent(parent)
-    threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+    _watched(parent, signal.SIGKILL)
 
 
-def killed_with_parent(parent: int) -> None:
-    """Does the same without a thread, where the kernel has such a signal."""
+def hang_up_with(parent: int) -> None:
+    """Ends this process like `die_with`, but by SIGHUP first: it has something to remove. SIGKILL follows.
+
+    Call it when the process handles SIGHUP, or while the signal is blocked.
+    """
+    killed_with_parent(parent, signal.SIGHUP)
+    _watched(parent, signal.SIGHUP)
+
+
+def killed_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
+    """Does the same as `die_with` without a thread, where the kernel has such a signal."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(_PR_SET_PDEATHSIG, by)
     # The parent may have ended before the signal was requested.
-    _end_unless(parent)
+    _end_unless(parent, by)
 
 
 def die_with_parent(command: list[str]) -> list[str]:
@@ -76,12 +87,20 @@ def in_own_group(command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _IN_OWN_GROUP, *command]
 
 
-def _watch(parent: int) -> None:
-    while True:
-        _end_unless(parent)
+def _watched(parent: int, by: signal.Signals) -> None:
+    threading.Thread(target=_watch, args=(parent, by), name="parent-watch", daemon=True).start()
+
+
+def _watch(parent: int, by: signal.Signals) -> None:
+    while not _end_unless(parent, by):
         time.sleep(_WATCH_SECONDS)
+    time.sleep(_HANG_UP_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _end_unless(parent: int) -> None:
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+def _end_unless(parent: int, by: signal.Signals) -> bool:
+    """Sends this process a signal and returns True, unless its parent is there."""
+    if os.getppid() == parent:
+        return False
+    os.kill(os.getpid(), by)
+    return True

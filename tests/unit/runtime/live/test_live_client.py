@@ -122,6 +122,28 @@ def test_a_process_that_is_to_end_while_it_starts_leaves_no_folder(start_id: str
     assert not live.path.parent.exists()
 
 
+@pytest.mark.parametrize("secs", [0.0, 0.3, 3.0])
+def test_a_process_beside_a_driver_that_is_killed_leaves_no_folder(start_id: str, secs: float) -> None:
+    code = "\n".join(
+        [
+            "import os, sys, time",
+            "from storm_on_spark.runtime.live.client import LiveClient",
+            "print(LiveClient(sys.argv[1]).start(2, beside=os.getpid()).pid, flush=True)",
+            "time.sleep(100)",
+        ]
+    )
+    folder = socket_of(start_id).parent
+    with subprocess.Popen([sys.executable, "-c", code, start_id], stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        process = psutil.Process(int(driver.stdout.readline()))
+        assert folder.exists()
+        time.sleep(secs)
+        driver.kill()
+    psutil.wait_procs([process], timeout=20)
+    assert not process.is_running()
+    assert not folder.exists()
+
+
 @pytest.fixture
 def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Spouts, LiveClient]]:
     """A spout, and the live process that has its readers and that nobody is on a line to."""
