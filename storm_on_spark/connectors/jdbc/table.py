@@ -82,17 +82,17 @@ class JdbcTable:
         self._dead_letters.open()
         try:
             with self._connected() as connection:
-                with _transaction(connection) as cursor:
+                with transaction(connection) as cursor:
                     self._look(cursor)
                     if self._dead_letters:
                         cursor.execute(f"SAVEPOINT {_SAVEPOINT}")
                 # Refused where it is there: not every database knows IF NOT EXISTS.
-                with contextlib.suppress(Exception), _transaction(connection) as cursor:
+                with contextlib.suppress(Exception), transaction(connection) as cursor:
                     cursor.execute(
                         f"CREATE TABLE {_LEDGER} (writer VARCHAR(255) PRIMARY KEY, micro_batch BIGINT, plan BIGINT)"
                     )
                 self._check_takes_back(connection)
-                with _transaction(connection) as cursor:
+                with transaction(connection) as cursor:
                     last = self._last(cursor, context)
         except SetupError:
             raise
@@ -114,7 +114,7 @@ class JdbcTable:
         """
         with self._connected() as connection:
             try:
-                with _transaction(connection) as cursor:
+                with transaction(connection) as cursor:
                     if not self._note(cursor, context):
                         return
                     self._put(cursor, [rows[number] for number in last(list(range(len(rows))))])
@@ -140,7 +140,7 @@ class JdbcTable:
         Raises:
             RefusedRowError: it doesn't take all, and nothing says what becomes of the others.
         """
-        with _transaction(connection) as cursor:
+        with transaction(connection) as cursor:
             if not self._note(cursor, context):
                 return
 
@@ -225,7 +225,7 @@ class JdbcTable:
             cursor.execute(first, (probe,))
         with contextlib.suppress(Exception):  # some refuse it, as they have committed
             connection.rollback()
-        with _transaction(connection) as cursor:
+        with transaction(connection) as cursor:
             cursor.execute(f"DELETE FROM {_LEDGER} WHERE writer = {self._sign}", (probe,))  # noqa: S608
             stayed = cursor.rowcount > 0
         if stayed:
@@ -240,7 +240,8 @@ class JdbcTable:
 
 
 @contextlib.contextmanager
-def _transaction(connection: Any) -> Iterator[Any]:
+def transaction(connection: Any) -> Iterator[Any]:
+    """Gives a cursor, and commits what it has done; takes it back if anything is raised."""
     try:
         with contextlib.closing(connection.cursor()) as cursor:
             yield cursor

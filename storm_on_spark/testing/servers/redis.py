@@ -1,0 +1,66 @@
+"""A real Redis for tests: Debian's package, in a process that ends with that of the test."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.runtime.processes.server import HOST, Server
+
+
+class RedisServer(Server):
+    """One Redis server on the loopback interface, with data that `close` removes.
+
+    What it has acknowledged survives the end of its process.
+
+    Args:
+        password: what clients have to say; empty for nothing.
+
+    Raises:
+        SetupError: Debian's package `redis-server` is not installed.
+
+    Example:
+        >>> with RedisServer() as server:                           # doctest: +SKIP
+        ...     server.port
+        40123
+    """
+
+    kind = "redis"
+    title = "Redis server"
+    closed_by = signal.SIGKILL
+
+    def __init__(self, password: str = "") -> None:
+        program = shutil.which("redis-server")
+        if program is None:
+            raise SetupError("Redis is not installed here: apt-get install redis-server")
+        super().__init__()
+        self._program = program
+        self._password = password
+
+    def _commands(self) -> Mapping[str, Sequence[str]]:
+        # By a file, as passwords don't belong into arguments.
+        settings = self.data_dir / "redis.conf"
+        lines = [
+            f"bind {HOST}",
+            f"port {self.port}",
+            f"dir {self.data_dir}",
+            "daemonize no",
+            'save ""',
+            "appendonly yes",
+            "appendfsync always",
+            *([f"requirepass {self._password}"] if self._password else []),
+        ]
+        settings.touch(0o600)
+        settings.write_text("\n".join(lines) + "\n", "utf-8")
+        return {self.kind: [self._program, str(settings)]}
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self.port), timeout=1) as probe:
+                probe.sendall(b"PING\r\n")
+                return probe.recv(1) in (b"+", b"-")
+        except OSError:
+            return False

@@ -1,0 +1,270 @@
+"""States in other systems: what is the same for all of them.
+
+Storm's coordinator writes down in ZooKeeper which batch is committed before the next one is. Here that is in the
+checkpoint, and in real time several batches may be committed between two checkpoints. After a crash these are processed
+again, as the log of the run has them, while the other system has the later ones already. By the rules alone they would
+be refused or counted twice. So each task writes a mark beside its values: the run, and the last batch that it began to
+write. A batch of the same run before that one was written completely, as batches are committed in order, and its log
+gives it the same tuples: it is read, and not written again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+from storm_on_spark.api.config.secrets import scrubbed
+from storm_on_spark.api.errors import ConfigError, ReportedFailedException
+from storm_on_spark.trident.state.caches import CachedMap
+from storm_on_spark.trident.state.checkpoint import SNAPSHOT_KEY, value_of
+from storm_on_spark.trident.state.encoding import EncodingError, key_to_text, value_from_text, value_to_text
+from storm_on_spark.trident.state.interfaces import IBackingMap, Key, State, StateFactory, ValueUpdater
+from storm_on_spark.trident.state.maps import SnapshottableMap, map_of
+from storm_on_spark.trident.state.values import StaleBatchError, StateType
+
+if TYPE_CHECKING:
+    from storm_on_spark.api.task.context import TopologyContext
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_CACHE: Final = 5_000
+"""Keys that a task keeps in memory; Storm's default."""
+_MOST_PAUSE: Final = 1.0
+"""Seconds that a task waits, at most, before a batch fails because the other system is away."""
+
+
+class StoreAwayError(ReportedFailedException):
+    """The system that a state lies in doesn't answer: the batch fails, and comes again."""
+
+
+class TextStore(ABC):
+    """Texts by key in another system, for one task."""
+
+    #: What it is, for messages.
+    title: str
+
+    @abstractmethod
+    def read(self, keys: Sequence[str]) -> Mapping[str, str]:
+        """Returns the text of each key that has one."""
+
+    @abstractmethod
+    def write(self, entries: Mapping[str, str]) -> None:
+        """Stores texts, all or none; a system that can't stores the first one first."""
+
+    @abstractmethod
+    def is_away(self, error: Exception) -> bool:
+        """Returns whether an error says that the system can't be reached, or is busy: it may be there again soon."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes the connection; the next call makes a new one."""
+
+
+class Mark(NamedTuple):
+    """What a task has begun to write."""
+
+    run: str
+    """The id of the run of the topology, which stays where it continues from its checkpoint."""
+    txid: int
+
+    @classmethod
+    def of(cls, text: str) -> Mark:
+        """Reads a mark.
+
+        Raises:
+            EncodingError: it is none.
+        """
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not isinstance(found.get("run"), str) or type(found.get("txid")) is not int:
+            raise EncodingError(f"expected the mark of a task, with run and txid (found {text!r:.100})")
+        return cls(found["run"], found["txid"])
+
+    def is_behind(self, run: str, txid: int) -> bool:
+        """Returns whether a batch is completely in the state already.
+
+        Raises:
+            StaleBatchError: another run has written batches with such numbers.
+
+        Example:
+            >>> Mark("count-1", 7).is_behind("count-1", 6), Mark("count-1", 7).is_behind("count-1", 7)
+            (True, False)
+        """
+        if self.run == run:
+            return txid < self.txid
+        if txid <= self.txid:
+            raise StaleBatchError(txid, self.txid)
+        return False
+
+
+class _Texts(IBackingMap[Any]):
+    """The values of a state as texts, with the mark of the batch that writes them."""
+
+    def __init__(self, store: TextStore, kind: StateType, pause: Callable[[float], None]) -> None:
+        self._store = store
+        self._kind = kind
+        self._pause = pause
+        self._failures = 0
+        #: What the next write writes first.
+        self.before: dict[str, str] = {}
+        #: What the last write has written first; None until somebody writes.
+        self.written: dict[str, str] | None = None
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        texts = [key_to_text(key) for key in keys]
+        found = self.read(texts)
+        return [value_from_text(self._kind, found[text]) if text in found else None for text in texts]
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        entries = {key_to_text(key): value_to_text(self._kind, value) for key, value in zip(keys, values, strict=True)}
+        with self._reaching():
+            self._store.write({**self.before, **entries})
+        if self.before:
+            self.before, self.written = {}, self.before
+
+    def read(self, texts: Sequence[str]) -> Mapping[str, str]:
+        if not texts:
+            return {}
+        with self._reaching():
+            return self._store.read(texts)
+
+    @contextlib.contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                self._store.close()
+            if not self._store.is_away(error):
+                raise
+            self._failures += 1
+            self._pause(min(0.05 * 2**self._failures, _MOST_PAUSE))
+            text = scrubbed(f"{type(error).__name__}: {error}")
+            raise StoreAwayError(f"{self._store.title} can't be reached, so the batch comes again: {text}") from None
+        self._failures = 0
+
+
+class ExternalMapState(SnapshottableMap[Any]):
+    """Values by key, and one value beside them, in another system.
+
+    It is no part of the checkpoint: a task makes it again where it is restored. Reads outside of a batch ask the
+    system, as others may write to it. Those of a batch are answered from memory where it has the keys, as long as the
+    mark says that nobody else has written this part of the state: tasks of Spark move.
+
+    Args:
+        store: where.
+        kind: what is stored beside a value.
+        run: the id of the topology's run.
+        part: which part of the state the task has.
+        cache_size: the most keys to keep in memory.
+        pause: waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        store: TextStore,
+        kind: StateType,
+        run: str,
+        part: str,
+        cache_size: int = DEFAULT_CACHE,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._store, self._kind, self._run, self._cache_size = store, kind, run, cache_size
+        self._texts = _Texts(store, kind, pause)
+        self._mark_key = f"$mark {part}"
+        #: The text of the mark as this task has written or read it; None if there is none.
+        self._mark: str | None = None
+        self._in_batch = self._past = False
+        self._forget()
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._store.close()
+
+    def begin_commit(self, txid: int | None) -> None:
+        """Begins a batch.
+
+        Raises:
+            StaleBatchError: another run of a topology has written later batches.
+            StoreAwayError: the system doesn't answer.
+        """
+        self._in_batch = self._past = False
+        self._texts.before = {}
+        if txid is not None:
+            mark = self._texts.read([self._mark_key]).get(self._mark_key)
+            if mark != self._mark:
+                self._forget()
+                self._mark = mark
+            if mark is not None and self._kind is not StateType.NON_TRANSACTIONAL:
+                self._past = Mark.of(mark).is_behind(self._run, txid)
+            if self._past:
+                _log.info("%s has batch %s already", self._store.title, txid)
+            else:
+                self._texts.before = {self._mark_key: json.dumps(Mark(self._run, txid)._asdict())}
+        super().begin_commit(None if self._past else txid)
+        self._in_batch = True
+
+    def commit(self, txid: int | None) -> None:  # noqa: D102
+        if self._texts.written is not None:
+            self._mark, self._texts.written = self._texts.written[self._mark_key], None
+        self._in_batch = self._past = False
+        super().commit(txid)
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:  # noqa: D102
+        if self._in_batch:
+            return super().multi_get(keys)
+        return [value_of(stored) for stored in self._texts.multi_get(keys)]
+
+    def multi_update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater[Any]]) -> list[Any]:  # noqa: D102
+        if not self._past:
+            return super().multi_update(keys, updaters)
+        stored = zip(self.multi_get(keys), updaters, strict=True)
+        return [updater.update(None) if value is None else value for value, updater in stored]
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:  # noqa: D102
+        if not self._past:
+            super().multi_put(keys, values)
+
+    def _forget(self) -> None:
+        super().__init__(map_of(self._kind, CachedMap(self._texts, self._cache_size)), SNAPSHOT_KEY)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self._store.title} is no part of the checkpoint")
+
+
+class ExternalMapStateFactory(StateFactory):
+    """Makes states in another system.
+
+    Args:
+        kind: what is stored beside a value. Opaque values are exact with every spout that can be exact.
+        cache_size: the most keys that each task keeps in memory.
+
+    Raises:
+        ConfigError: an argument makes no sense.
+    """
+
+    def __init__(self, kind: StateType = StateType.OPAQUE, cache_size: int = DEFAULT_CACHE) -> None:
+        given: Any = kind
+        if not isinstance(given, StateType):
+            raise ConfigError(f"expected a StateType (given {kind!r:.100})", key="kind")
+        if cache_size < 1:
+            raise ConfigError(f"a cache keeps at least 1 key (given {cache_size})", key="cache_size")
+        self.kind = kind
+        self.cache_size = cache_size
+
+    @abstractmethod
+    def open_store(self) -> TextStore:
+        """Returns the store of a task; it connects when it is needed."""
+
+    def make_state(  # noqa: D102
+        self, conf: Mapping[str, Any], metrics: TopologyContext, partition_index: int, num_partitions: int
+    ) -> State:
+        part = f"{partition_index}/{num_partitions}"
+        return ExternalMapState(self.open_store(), self.kind, metrics.storm_id, part, self.cache_size)
