@@ -28,6 +28,13 @@ class BatchDraft(Draft):
         #: The sources whose batches are single requests.
         self.requests: set[int] = set()
 
+    def copy(self) -> BatchDraft:
+        """Returns a graph with the same nodes, to which more can be added."""
+        made = BatchDraft()
+        made._nodes.update(self._nodes)
+        made.called, made.hints, made.requests = self.called, self.hints, self.requests
+        return made
+
     def operation(self, processor: Processor, links: Sequence[Link], fields: tuple[str, ...]) -> Link:
         """Adds an operation."""
         return self.add(Operation(self.next_id, processor, tuple(links), 1, False, caller(), fields=fields))

@@ -8,16 +8,20 @@ from typing import Any
 
 from storm_on_spark.api.streams.grouping import AllGrouping
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.drpc.spout import DRPCSpout, HasInvocations
 from storm_on_spark.streams.building.functions import caller
-from storm_on_spark.streams.graph.model import Link
+from storm_on_spark.streams.graph.model import Link, Operation, Port
 from storm_on_spark.trident.building.draft import BatchDraft, Names
 from storm_on_spark.trident.building.joining import JoinOutFieldsMode, JoinType, joined, merged, reduced
 from storm_on_spark.trident.building.stream import GroupedStream, Stream, TridentState
+from storm_on_spark.trident.graph.batches import coordinators
 from storm_on_spark.trident.lowering.lower import lower
+from storm_on_spark.trident.operations.answering import ReturnResultsReducer
 from storm_on_spark.trident.operations.emitting import EmitBatch
 from storm_on_spark.trident.operations.functions import MultiReducer
 from storm_on_spark.trident.spouts.interfaces import ITridentSpout
 from storm_on_spark.trident.spouts.kinds import as_trident
+from storm_on_spark.trident.spouts.rich import RichSpoutInBatches
 
 
 class TridentTopology:
@@ -36,6 +40,7 @@ $mastercoord-bg0:$success all -> $coord-bg0(id, oldest, count) direct, s3($batch
 
     def __init__(self) -> None:
         self._draft = BatchDraft()
+        self._requests: list[Stream] = []
 
     def new_stream(self, tx_id: str, spout: Any) -> Stream:
         """Returns the stream of a spout's tuples.
@@ -49,6 +54,22 @@ $mastercoord-bg0:$success all -> $coord-bg0(id, oldest, count) direct, s3($batch
             InvalidTopologyError: the spout is none of these.
         """
         return self._stream(tx_id, as_trident(spout, f"new_stream ({caller()})"), self._draft.source())
+
+    def new_drpc_stream(self, function: str, drpc: HasInvocations | None = None) -> Stream:
+        """Returns the stream of the requests of a DRPC function; its field is `args`, the text that the caller gave.
+
+        Each request is a batch. What the last operation that is added to the stream emits is returned to the caller, as
+        a JSON list with a list of the values of each tuple.
+
+        Args:
+            function: the function's name.
+            drpc: a DRPC server of this process, such as `LocalDRPC`; None for the servers of `drpc.servers`.
+        """
+        source = self._draft.source()
+        self._draft.requests.add(source.port.node)
+        requests = self._stream(function, RichSpoutInBatches(DRPCSpout(function, drpc), single=True), source)
+        self._requests.append(requests)
+        return requests.project("args")
 
     def new_static_state(self, factory: Any) -> TridentState:
         """Returns a state to which the topology writes nothing; `state_query` asks it."""
@@ -115,7 +136,17 @@ $mastercoord-bg0:$success all -> $coord-bg0(id, oldest, count) direct, s3($batch
             InvalidTopologyError: parts of the program don't fit together.
             ConfigError: a component's configuration is invalid.
         """
-        draft = self._draft
+        draft = self._draft.copy()
+        of = coordinators(draft.graph)
+        for requests in self._requests:
+            source = of[requests._link.port.node]
+            # As in Storm: what was added last to the stream of requests is the result.
+            last = max(number for number in draft.graph.nodes if of[number] == source)
+            node = draft.graph.nodes[last]
+            assert isinstance(node, Operation)
+            results = Stream(draft, Link(Port(last)), node.fields or ())
+            callers = Stream(draft, requests._link, requests._fields).project("return-info").batch_global()
+            reduced(draft, None, [callers, results.batch_global()], ReturnResultsReducer(), ())
         return lower(draft.graph, draft.hints, draft.called, draft.requests)
 
     def _stream(self, tx_id: str, spout: ITridentSpout, source: Link) -> Stream:

@@ -177,10 +177,12 @@ class BatchBolt(BaseStatefulBolt):
 
     def _commit(self, number: int, tup: Tuple) -> None:
         attempt, oldest = tup
+        known = self._batches(number).of(attempt)
+        if known is not None and not known.failed:
+            self._do(number, attempt, known, partial(self._commit_emitters, number, attempt))
         progress = self._about(number, attempt, oldest, tup)
         if progress is not None:
             progress.committing = True
-            self._do(number, attempt, progress, partial(self._commit_emitters, number, attempt))
             self._go_on(number, attempt, progress)
 
     def _success(self, number: int, tup: Tuple) -> None:
@@ -194,10 +196,10 @@ class BatchBolt(BaseStatefulBolt):
         """Returns the batch that a tuple is about, and keeps the tuple until this task is done with the batch."""
         self._forget(number, oldest)
         progress = self._batches(number).of(attempt)
-        if progress is None or progress.done:
-            self._collector.ack(tup)
-        elif progress.failed:
+        if progress is not None and progress.failed:
             self._collector.fail(tup)
+        elif progress is None or progress.done:
+            self._collector.ack(tup)
         else:
             if tup.source_component in self._parts[number].early:
                 self._collector.ack(tup)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from storm_on_spark.api.building.builder import BoltDeclarer
+from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.grouping import AllGrouping, DirectGrouping
 from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.topology import Topology
@@ -35,6 +36,13 @@ def lower(graph: Graph, hints: Mapping[int, int], names: Mapping[int, str], requ
         InvalidTopologyError: parts don't fit together.
     """
     of = coordinators(graph)
+    for node in graph.nodes.values():
+        meets = of[node.id]
+        if isinstance(node, Source) and meets != node.id and not {meets, node.id}.isdisjoint(requests):
+            raise InvalidTopologyError(
+                f"{node.where}: requests can't be joined or merged with the batches of other spouts; let them query a "
+                "state instead"
+            )
     groups = fuse(graph)
     graph = share_coordinators(graph, of)
     check_order(graph, groups, of)

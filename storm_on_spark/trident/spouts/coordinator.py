@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from storm_on_spark.trident.spouts.interfaces import BatchCoordinator
 
 log = logging.getLogger(__name__)
+
+_MOST_REQUESTS: Final = 64
+"""How many single requests are under way at most, if `topology.max.spout.pending` is not set."""
 
 BATCH: Final = "$batch"
 """The stream that begins batches."""
@@ -66,7 +69,7 @@ class _Kept:
         for number, coordinator in self.coordinators.items():
             if isinstance(coordinator, RichSpoutCoordinator):
                 state[f"drawn {number}"] = coordinator.drawn
-                objects = {f"spout {number} {name}": value for name, value in vars(coordinator.spout).items()}
+                objects = {f"spout {number} {name}": value for name, value in coordinator.saved().items()}
             else:
                 objects = {f"coordinator {number} {name}": value for name, value in vars(coordinator).items()}
             state.update({name: value for name, value in objects.items() if self._can_be_saved(name, value)})
@@ -84,7 +87,7 @@ class _Kept:
                 if kind == "drawn":
                     coordinator.drawn.restore(value)
                 elif kind == "spout":
-                    vars(coordinator.spout)[attribute] = value
+                    coordinator.saved()[attribute] = value
             elif coordinator is not None and kind == "coordinator":
                 vars(coordinator)[attribute] = value
 
@@ -120,13 +123,22 @@ class MasterBatchCoordinator(BaseRichSpout):
         """Makes the spouts' coordinators."""
         settings = _BatchSettings.of(conf)
         self._interval = 0.0 if self._at_once else settings.interval_ms / 1000
-        self._most = settings.most or 1
+        self._most = settings.most or (_MOST_REQUESTS if self._at_once else 1)
         self._collector = collector
         self._next = 0.0
         made = {number: spout.get_coordinator(name, conf, context) for number, (name, spout) in self._spouts.items()}
         self.state_holder = _Kept(made)
+        self._kept.batches.independent = self._at_once
         rich = (coordinator for coordinator in made.values() if isinstance(coordinator, RichSpoutCoordinator))
         self.state_services = tuple(service for coordinator in rich for service in coordinator.services)
+
+    def woken_by(self, wake: Callable[[], None]) -> None:
+        """Tells plain spouts that want to know what makes the next tuple be asked for at once."""
+        for coordinator in self._coordinators().values():
+            if isinstance(coordinator, RichSpoutCoordinator):
+                woken_by = getattr(coordinator.spout, "woken_by", None)
+                if woken_by is not None:
+                    woken_by(wake)
 
     def activate(self) -> None:
         """Activates plain spouts."""

@@ -70,6 +70,10 @@ class RichSpoutCoordinator(BatchCoordinator):
         """What the spout was given, which is no state."""
         return (self._collector,)
 
+    def saved(self) -> dict[str, Any]:
+        """Returns the attributes that are saved: the spout's, or those of the object that it names for that."""
+        return vars(getattr(self.spout, "state_holder", self.spout))
+
     def is_ready(self, txid: int) -> bool:
         """Asks the spout for tuples."""
         waiting = self.drawn.waiting

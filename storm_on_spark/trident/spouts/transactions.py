@@ -49,6 +49,8 @@ class Transactions:
     active: dict[int, _Batch] = field(default_factory=dict)
     attempts: dict[int, int] = field(default_factory=dict)
     """The last attempt of each batch that is not committed."""
+    independent: bool = False
+    """Whether batches have nothing to do with each other, so that a batch fails alone."""
 
     def due(self, most: int) -> int | None:
         """Returns the batch that may begin, if less than `most` are under way."""
@@ -79,7 +81,8 @@ class Transactions:
         """Ends the attempts of a batch and of all later ones; returns whether it was under way."""
         if self._of(attempt) is None:
             return False
-        for txid in [txid for txid in self.active if txid >= attempt.txid]:
+        later = () if self.independent else [txid for txid in self.active if txid > attempt.txid]
+        for txid in (attempt.txid, *later):
             del self.active[txid]
         return True
 
