@@ -419,6 +419,30 @@ class Pacemaker(Document):
     pid: int
 
 
+class Drpc(Document):
+    """`drpc`, when it is up; addresses are `host:port`."""
+
+    thrift: str
+    invocations: str
+    http: str
+    token_file: str | None
+    pid: int
+
+
+class DrpcResult(Document):
+    """The answer to one request."""
+
+    function: str
+    arguments: str
+    result: str
+
+
+class DrpcResults(Document):
+    """`drpc-client`."""
+
+    results: list[DrpcResult]
+
+
 class Supervisor(Document):
     """`supervisor`, when it is up."""
 
@@ -550,7 +574,9 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "heartbeats": (HeartbeatNames, Heartbeat, Failed),
     "dev": (Dev, Failed),
     "nimbus": (Nimbus, Failed),
+    "drpc-client": (DrpcResults, Failed),
     "pacemaker": (Pacemaker, Failed),
+    "drpc": (Drpc, Failed),
     "supervisor": (Supervisor, Failed),
     "xd-admin": (XdAdmin, Failed),
     "xd-container": (XdContainer, Failed),

@@ -3,7 +3,7 @@
 What there is to see: a topology that answers requests. As a script it asks itself; on a cluster, a DRPC server does:
 
     python jobs/storm_starter/basic_drpc.py hello goodbye
-    storm-spark submit jobs/storm_starter/basic_drpc.py -c drpc.servers=drpc-host
+    storm-spark submit jobs/storm_starter/basic_drpc.py -c 'drpc.servers=[drpc-host]'
     storm-spark drpc-client exclamation hello
 """
 

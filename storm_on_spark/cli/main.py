@@ -44,6 +44,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "ui": ("cluster.ui", "Print a link to the pages of a cluster."),
         "nimbuses": ("cluster.nimbuses", "List the Nimbuses of a cluster, the leader first."),
         "heartbeats": ("cluster.heartbeats", "Look at drivers' heartbeats where they are kept."),
+        "drpc-client": ("cluster.drpc_client", "Ask a topology something, through a DRPC server."),
     },
     "Streams on containers": {
         "xd-shell": ("xd.shell.command", "Start a shell for the streams of an admin."),
@@ -55,6 +56,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "nimbus": ("daemons.nimbus", "Run a Nimbus."),
         "pacemaker": ("daemons.pacemaker", "Run a Pacemaker, which keeps heartbeats in memory."),
         "supervisor": ("daemons.supervisor", "Run a supervisor."),
+        "drpc": ("daemons.drpc", "Run a DRPC server, which hands requests to topologies."),
         "xd-admin": ("daemons.xd_admin", "Run an admin of streams."),
         "xd-container": ("daemons.xd_container", "Run a container of modules of streams."),
         "xd-singlenode": ("daemons.xd_singlenode", "Run ZooKeeper, an admin and a container in one process."),

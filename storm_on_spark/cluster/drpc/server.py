@@ -112,7 +112,7 @@ class DRPCServer(Service):
                 for listener, (_, app, service) in zip(listeners, doors, strict=True)
             ]
             stack.pop_all()
-        self._listeners = listeners
+        self._ports = [int(listener.getsockname()[1]) for listener in listeners]
         self.host: str = "localhost" if self._tls.client is not None and is_loopback(host) else host
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
@@ -186,5 +186,4 @@ class DRPCServer(Service):
         await asyncio.gather(*(server.serve() for server in self._servers))
 
     def _address(self, door: int) -> Address:
-        port = int(self._listeners[door].getsockname()[1])
-        return Address(self.host, port, self._token_file, self._ca_file)
+        return Address(self.host, self._ports[door], self._token_file, self._ca_file)

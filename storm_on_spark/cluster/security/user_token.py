@@ -40,6 +40,7 @@ class _Addresses(Settings):
     nimbus: Annotated[str, Config.NIMBUS_BIND_ADDRESS]
     supervisor: Annotated[str, Config.SUPERVISOR_LOGS_BIND_ADDRESS]
     pacemaker: Annotated[str, Config.PACEMAKER_BIND_ADDRESS]
+    drpc: Annotated[str, Config.DRPC_BIND_ADDRESS]
 
 
 def token_path() -> Path:
@@ -48,7 +49,7 @@ def token_path() -> Path:
 
 
 def with_own_token(
-    conf: Mapping[str, Any], daemon: Literal["nimbus", "supervisor", "pacemaker"], *, is_open: bool = False
+    conf: Mapping[str, Any], daemon: Literal["nimbus", "supervisor", "pacemaker", "drpc"], *, is_open: bool = False
 ) -> dict[str, Any]:
     """Returns a daemon's configuration, with the user's token where it names none.
 
