@@ -58,10 +58,12 @@ def processes_of(plan: PlacedPlan) -> int:
 
     None, 0, where tasks execute in micro-batches.
     """
-    if why_not_live(plan):
-        return 0
-    widest = max((len(part.tasks) for part in plan.components.values() if not part.kind.is_spout), default=1)
-    return min(TaskSettings.of(plan.conf).workers, widest)
+    return 0 if why_not_live(plan) else min(TaskSettings.of(plan.conf).workers, most_processes(plan))
+
+
+def most_processes(plan: PlacedPlan) -> int:
+    """Returns how many live processes a topology could use: as many as a bolt has tasks."""
+    return max((len(part.tasks) for part in plan.components.values() if not part.kind.is_spout), default=1)
 
 
 def homes_of(plan: PlacedPlan, processes: int) -> dict[int, int]:

@@ -8,7 +8,7 @@ from storm_on_spark.api.custom_grouping import CustomGrouping
 from storm_on_spark.api.streams.grouping import KeyedGrouping
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.topology import ComponentKind
-from storm_on_spark.plan.live_homes import processes_of, why_not_live
+from storm_on_spark.plan.live_homes import most_processes, processes_of, why_not_live
 from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlacedPlan, PlannedComponent, StageKind
 from storm_on_spark.plan.settings import LiveSettings
 
@@ -118,8 +118,10 @@ def what_is_live(plan: PlacedPlan) -> str | None:
         return None
     if reason := why_not_live(plan):
         return f"nothing: {reason}"
-    processes = processes_of(plan)
-    shared = f", in {processes} processes" if processes > 1 else ""
+    processes, most = processes_of(plan), most_processes(plan)
+    # Whoever has many cores asks why one is busy.
+    alone = f", in one process on one core (topology.workers allows up to {most})" if most > 1 else ""
+    shared = f", in {processes} processes" if processes > 1 else alone
     return f"all tasks of bolts and acker{shared}; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"
 
 

@@ -152,7 +152,7 @@ def explained(*given: object) -> dict[str, Any]:
 def test_explain_shows_what_run_would_start(module: Write, tmp_path: Path) -> None:
     file = module("topology = make()", head=WIDE)
     live = explained(file, "--master", "local[2]")
-    assert (live["partitions"], live["live"].partition(";")[0]) == (1, "all tasks of bolts and acker")
+    assert (live["partitions"], live["live"].partition(",")[0]) == (1, "all tasks of bolts and acker")
     elsewhere = explained(file, "--master", "spark://host:7077")
     assert elsewhere["live"] == "nothing: executors of spark://host:7077 may be on other machines than the spouts"
     wide = explained(file, "--master", "local[2]", "-c", "topology.profile=throughput")

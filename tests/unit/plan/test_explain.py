@@ -68,7 +68,8 @@ def test_the_document_is_json_and_the_same_every_time(build):
         (
             {"topology.profile": "realtime"},
             1,
-            "all tasks of bolts and acker; a micro-batch each 5000 ms is a checkpoint",
+            "all tasks of bolts and acker, in one process on one core (topology.workers allows up to 2); a micro-batch "
+            "each 5000 ms is a checkpoint",
         ),
         (
             {"topology.profile": "realtime", "topology.workers": 3},
