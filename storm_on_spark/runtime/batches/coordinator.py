@@ -422,6 +422,9 @@ class Coordinator:
     def _on_message(self, message: messages.Message) -> None:
         """Takes in what a spout host says, on the host's thread."""
         with self._writing_checkpoint():
+            if isinstance(message, messages.Blocked):
+                self.metrics.add_reports([message.failure])
+                return
             assert isinstance(message, (messages.Ready, messages.Failed, messages.Progress, messages.Idle)), message
             if isinstance(message, messages.Failed):
                 self.metrics.add_failure(message.failure)

@@ -190,6 +190,20 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocked:
+    """A call of `next_tuple` has not returned for long."""
+
+    task: int
+    component: str
+    message: str
+
+    @property
+    def failure(self) -> Failure:
+        """Returns it as a record of the topology's errors; the topology continues."""
+        return Failure(self.component, self.task, self.message, fatal=False)
+
+
+@dataclass(frozen=True, slots=True)
 class GoLive:
     """From the coordinator: there is a live process."""
 
@@ -259,6 +273,7 @@ Message = (
     | Progress
     | Idle
     | Failed
+    | Blocked
     | GoLive
     | Written
     | Executed

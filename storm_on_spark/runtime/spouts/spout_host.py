@@ -31,6 +31,7 @@ from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts import messages
+from storm_on_spark.runtime.spouts.blocked import watch
 from storm_on_spark.runtime.spouts.holding import HostBreath
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
 from storm_on_spark.runtime.spouts.opening import open_loop
@@ -197,6 +198,7 @@ class SpoutHost:
         self._breath.begin(self._run.wiring.settings(ReportSettings).stall_secs)
         for executor in self._executors:
             executor.start()
+        watch(self._executors, self.send)
         try:
             while True:
                 message = self._receive()

@@ -8,6 +8,7 @@ import dataclasses
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import socket
 import stat
@@ -194,6 +195,19 @@ def test_a_spout_that_does_not_let_its_process_end_is_named(
     [said] = [record.getMessage() for record in caplog.records]
     assert 'the process of spout "spout" (task ' in said
     assert "was ended: next_tuple or close had not returned" in said
+
+
+def test_a_call_that_blocks_is_an_error_of_its_spout_and_the_topology_goes_on(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    with running(Hanging(str(tmp_path / "called")), tmp_path / "c", calm=Calm(str(calls))) as (coordinator, failures):
+        [error] = eventually(lambda: coordinator.metrics.components()["spout"].errors)
+        assert not coordinator.metrics.components()["calm"].errors
+        assert not failures
+    assert re.fullmatch(
+        r'next_tuple of component "spout" \(task \d+\) has not returned for 5 s: '
+        rf'File "{__file__}", line \d+, in next_tuple\. .* must not block',
+        error.message,
+    )
 
 
 def test_setup_is_the_first_message_whoever_else_talks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,90 @@
+"""Noticing a `next_tuple` that does not return: its executor hears of no ack and calls no other task meanwhile.
+
+A thread of the host looks now and then at the stacks of the executors, so the loops need not note anything.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import CodeType, FrameType
+from typing import Final
+
+from storm_on_spark.runtime.spouts.batch_spout_task import BatchSpoutTask
+from storm_on_spark.runtime.spouts.messages import Blocked
+from storm_on_spark.runtime.spouts.spout_task import SpoutTask
+
+BLOCKED_SECS: Final = 5.0
+"""Longer than the timeout with which a client library waits for messages by default."""
+_LOOK_SECS: Final = 1.0
+_CALLS: Final[frozenset[CodeType]] = frozenset((SpoutTask.next_tuple.__code__, BatchSpoutTask.next_tuple.__code__))
+
+
+class BlockedWatch:
+    """Decides which calls block; pure except for the frames that it looks at. Each call is told once.
+
+    Args:
+        secs: how long a call may take.
+    """
+
+    def __init__(self, secs: float = BLOCKED_SECS) -> None:
+        self._secs = secs
+        #: By thread: the call that was seen, and since when. A frame that is kept is no other call's.
+        self._seen: dict[int, tuple[FrameType, float]] = {}
+        self._told: dict[int, FrameType] = {}
+
+    def look(self, threads: Iterable[int], frames: Mapping[int, FrameType], now: float) -> list[Blocked]:
+        """Returns the calls that have been seen for so long by now.
+
+        Args:
+            threads: the executors.
+            frames: thread -> its innermost frame.
+            now: monotonic seconds.
+        """
+        found: list[Blocked] = []
+        for thread in threads:
+            innermost = frames.get(thread)
+            call = innermost
+            while call is not None and call.f_code not in _CALLS:
+                call = call.f_back
+            seen = self._seen.pop(thread, None)
+            if call is None or innermost is None:
+                self._told.pop(thread, None)
+                continue
+            since = now if seen is None or seen[0] is not call else seen[1]
+            self._seen[thread] = call, since
+            if now - since >= self._secs and self._told.get(thread) is not call:
+                self._told[thread] = call
+                task = call.f_locals["self"]
+                found.append(Blocked(task.task, task.component, _sentence(task, innermost, self._secs)))
+        return found
+
+
+def watch(threads: Iterable[threading.Thread], tell: Callable[[Blocked], object]) -> None:
+    """Looks at executors from a thread of its own, as long as this process lives.
+
+    Args:
+        threads: the executors; those that have ended are not looked at.
+        tell: is called with each call that blocks.
+    """
+    kept, rules = tuple(threads), BlockedWatch()
+
+    def run() -> None:
+        while any(thread.is_alive() for thread in kept):
+            time.sleep(_LOOK_SECS)
+            idents = [thread.ident for thread in kept if thread.ident is not None and thread.is_alive()]
+            for blocked in rules.look(idents, sys._current_frames(), time.monotonic()):
+                tell(blocked)
+
+    threading.Thread(target=run, name="spout-blocked-watch", daemon=True).start()
+
+
+def _sentence(task: SpoutTask, innermost: FrameType, secs: float) -> str:
+    code = innermost.f_code
+    where = f'File "{code.co_filename}", line {innermost.f_lineno}, in {code.co_name}'
+    return (
+        f'next_tuple of component "{task.component}" (task {task.task}) has not returned for {secs:g} s: {where}. '
+        "Meanwhile its executor hears of no acks and fails; it must not block"
+    )
