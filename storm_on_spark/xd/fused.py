@@ -12,13 +12,13 @@ from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.component import BaseRichSpout
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.topology import Topology
-from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.launch.loader import LoadError, Target
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Stream, parse_stream
 from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp, Letter, RefusesRows
 from storm_on_spark.xd.modules.history import History
+from storm_on_spark.xd.modules.letter_files import LetterFiles
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
-from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
+from storm_on_spark.xd.modules.messages import DEAD_LETTERS
 from storm_on_spark.xd.parts import Part, parts_of, types_of
 
 DEFAULT_NAME: Final = "stream"
@@ -189,4 +189,4 @@ def _set_dead_letters(
         raise DslError(Code.NOT_FUSED, definition, first.origin.position, message)
     source.give_up_after(dead_letters.attempts)
     builder.set_bolt(_LETTER, Letter()).local_or_shuffle_grouping(first.label, DEAD_LETTERS)
-    builder.set_bolt(_DEAD_LETTERS, FileBolt(dead_letters.folder, FIELDS)).local_or_shuffle_grouping(_LETTER)
+    builder.set_bolt(_DEAD_LETTERS, LetterFiles(dead_letters.folder)).local_or_shuffle_grouping(_LETTER)

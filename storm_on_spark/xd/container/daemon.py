@@ -251,8 +251,10 @@ class _Life:
         def note(error: Exception | None) -> None:
             state = "deployed" if error is None else "failed"
             status = StatusNode(state=state, error="" if error is None else str(error)[:_LONGEST_ERROR])
+            way = {"fused": running.way} if running is not None and running.way else {}
             for name in modules:
-                self._note(name, status, metadata[name])
+                told = msgspec.structs.replace(metadata[name], properties=metadata[name].properties | way)
+                self._note(name, status, told)
 
         try:
             there = self._find(stream)

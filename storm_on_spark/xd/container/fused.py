@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.plan.live_homes import why_not_live
 from storm_on_spark.runtime.processes.sessions import started_at, this_kernel
 from storm_on_spark.xd.container.instance import ATTEMPTS
 from storm_on_spark.xd.container.layout import StreamThere
@@ -141,6 +142,8 @@ class FusedStream:
         self._session = session
         self._epoch = epoch
         self._on_state = on_state
+        self.way = ""
+        """`real time`, or `micro-batches` and why; empty until it runs."""
         self._stopped = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"fused-{self._name}", daemon=True)
@@ -187,6 +190,9 @@ class FusedStream:
         try:
             if self._stopped.is_set():
                 return
+            reason = why_not_live(compiled.expected(spark, checkpoint=self._plan.checkpoint))
+            self.way = f"micro-batches: {reason}" if reason else "real time"
+            logger.info("Fused stream %s runs in %s", self._name, self.way)
             query = compiled.start(spark, self._name, self._plan.checkpoint, fence=fence)
             try:
                 self._watch(query)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import psutil
 import pytest
 from kazoo.client import KazooClient
 from waiting import eventually
@@ -17,6 +21,16 @@ from storm_on_spark.cluster.zookeeper.server import ZooKeeperServer
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
 _COUNT = 4_000
+
+
+FAILING = "trigger --payload=x --fixedDelay=0.1 --maxMessages=3 | transform --expression=payload.a | log"
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder whose path is short enough for the sockets of live processes."""
+    with TemporaryDirectory(prefix="xd-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @contextmanager
@@ -54,3 +68,61 @@ def test_a_fused_stream_goes_on_from_its_checkpoint_when_its_container_is_killed
         assert other != container
         with _client(server.connect_string) as client:
             assert client.get_children(f"/xd/deployments/modules/allocated/{other}")
+
+
+def test_streams_of_one_session_are_in_real_time_and_do_not_disturb_each_other(home: Path) -> None:
+    with (
+        ZooKeeperServer(home / "zookeeper", tick=0.2) as server,
+        Cluster(home, server.connect_string) as xd,
+        socket.create_server(("127.0.0.1", 0)) as taken,
+    ):
+        xd.start(admins=1, containers=1)
+        (node,) = xd.containers.values()
+        texts = {
+            "ticking": "time | log",
+            "failing": FAILING,
+            "files": f"time | file --dir={home / 'out'}",
+            "broken": f"http --port={taken.getsockname()[1]} | log",
+        }
+        for name, text in texts.items():
+            xd.create(name, text)
+            xd.deploy(name, fused=True)
+        eventually(lambda: xd.state("broken") == "failed", xd.logs)
+        eventually(lambda: {xd.state(name) for name in texts} == {"failed", "deployed"}, xd.logs)
+        modules = xd.ask("GET", "/runtime/modules?size=100")["content"]
+        ways = {each["name"]: each["deploymentProperties"].get("fused") for each in modules}
+        assert ways["failing.source.trigger.1"] == ways["ticking.sink.log.1"] == "real time"
+        assert ways["files.sink.file.1"].startswith("micro-batches: the tuples of file are written with")
+        there = psutil.Process(node.pid).children(recursive=True)
+        xd.ask("DELETE", "/streams/deployments/ticking")
+        eventually(lambda: xd.state("ticking") == "undeployed", xd.logs)
+        eventually(lambda: sum(each.is_running() for each in there) < len(there), xd.logs)
+        letters = eventually(lambda: len(found := _letters(home)) >= 3 and found, xd.logs)
+        assert [each["payload"] for each in letters] == ["x"] * 3
+        assert {xd.state(name) for name in ("failing", "files")} == {"deployed"}
+        there = psutil.Process(node.pid).children(recursive=True)
+    assert len(there) > 5
+    assert not [each for each in there if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_stream_in_real_time_goes_on_exactly_when_its_container_is_killed(home: Path) -> None:
+    text = f"rate --messagesPerSecond=400 --maxMessages={_COUNT} | counter --name=numbers"
+    with ZooKeeperServer(home / "zookeeper", tick=0.2) as server, Cluster(home, server.connect_string) as xd:
+        xd.start(admins=1, containers=2)
+        for name, definition in (("counted", text), ("failing", FAILING)):
+            xd.create(name, definition)
+            xd.deploy(name, fused=True)
+        eventually(lambda: 0 < _count(xd) < _COUNT, xd.logs)
+        xd.kill_container(xd.modules()["counted.source.rate.1"])
+        eventually(lambda: _count(xd) >= _COUNT and len(_letters(home)) >= 3, xd.logs)
+        assert (_count(xd), [each["payload"] for each in _letters(home)]) == (_COUNT, ["x"] * 3)
+
+
+def _count(xd: Cluster) -> int:
+    named = [each["name"] for each in xd.ask("GET", "/metrics/counters")["content"]]
+    return int(xd.ask("GET", "/metrics/counters/numbers")["value"]) if named else 0
+
+
+def _letters(home: Path) -> list[dict[str, Any]]:
+    files = sorted((home / "bus").glob("failing-*/fused/dead-letters/*.json"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]

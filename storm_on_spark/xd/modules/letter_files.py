@@ -1,0 +1,110 @@
+"""Dead letters of a stream that runs as one topology, in files that keep no message waiting for a micro-batch."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from storm_on_spark.api.component import BaseRichBolt
+from storm_on_spark.api.config import Config
+from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
+from storm_on_spark.api.task.collector import OutputCollector
+from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.tuple import Tuple
+from storm_on_spark.connectors.files.formats import encoder
+from storm_on_spark.connectors.sinks.folders import checked_folder
+from storm_on_spark.xd.modules.messages import FIELDS
+
+MOST_BYTES: Final = 64 << 20
+"""Of a file; the next letter begins another one."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
+_JSON: Final = encoder("json", FIELDS, None)
+
+
+class LetterFiles(BaseRichBolt):
+    """Writes each dead letter at once, as a line of JSON at the end of a file.
+
+    `FileBolt` writes a micro-batch under its plan, so that a whole topology would wait for micro-batches because of
+    messages that hardly ever come. Here the number of the file and its size are the bolt's state, and a letter is
+    written where the state says. What is executed again after a crash finds its own lines, and leaves them as they are.
+    If other lines are there, their execution was lost before it was written down, or the checkpoint is an older copy:
+    they stay, and a new file begins. So no letter is ever lost, and one that the lost execution wrote may come again.
+
+    Args:
+        folder: a path of this machine, or one that all machines share where executors are on several; made if it is
+            missing.
+        most_bytes: of a file.
+
+    Raises:
+        ConfigError: `folder` is the address of a store.
+
+    Example:
+        >>> bolt = LetterFiles("/data/letters")
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], most_bytes: int = MOST_BYTES) -> None:
+        self._folder = checked_folder(folder)
+        self._most_bytes = most_bytes
+        self._number = 0
+        self._size = 0
+
+    def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
+        """Makes the folder."""
+        self._collector = collector
+        self._stem = f"part-{_UNSAFE.sub('_', context.storm_id)}-{context.this_task_id:05}"
+        self._forced = conf.get(Config.TOPOLOGY_DURABILITY) != "process"
+        Path(self._folder).mkdir(parents=True, exist_ok=True)
+
+    def execute(self, tup: Tuple) -> None:
+        """Writes a letter.
+
+        Raises:
+            ValueError: JSON has no such value; the tuple fails alone.
+            OSError: the file can't be written.
+        """
+        line = _JSON.encode([_JSON.item([tup[name] for name in FIELDS])])
+        if self._size and self._size + len(line) > self._most_bytes:
+            self._number, self._size = self._number + 1, 0
+        while not self._written(line):
+            self._number, self._size = self._number + 1, 0
+        self._size += len(line)
+        self._collector.ack(tup)
+
+    def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
+        """Declares nothing: the bolt emits no tuples."""
+
+    def _written(self, line: bytes) -> bool:
+        """Returns whether a line is at its place now; False where something else is there."""
+        place = Path(self._folder) / f"{self._stem}-{self._number:010}.json"
+        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            there = os.pread(descriptor, len(line), self._size)
+            # Less than a line is there if the machine was lost while it was written.
+            if not line.startswith(there) or os.fstat(descriptor).st_size < self._size:
+                return False
+            if there != line:
+                _write(descriptor, line, self._size)
+                if self._forced:
+                    os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if self._forced and self._size == 0:
+            _force(Path(self._folder))
+        return True
+
+
+def _write(descriptor: int, line: bytes, at: int) -> None:
+    while line:
+        written = os.pwrite(descriptor, line, at)
+        line, at = line[written:], at + written
+
+
+def _force(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
