@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from storm_on_spark.api.component import BaseRichBolt
 from storm_on_spark.api.config import Config
+from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
@@ -22,6 +24,11 @@ MOST_BYTES: Final = 64 << 20
 """Of a file; the next letter begins another one."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 _JSON: Final = encoder("json", FIELDS, None)
+
+
+@dataclass(frozen=True)
+class _LetterSettings(Settings):
+    durability: Annotated[str | None, Config.TOPOLOGY_DURABILITY]
 
 
 class LetterFiles(BaseRichBolt):
@@ -55,7 +62,7 @@ class LetterFiles(BaseRichBolt):
         """Makes the folder."""
         self._collector = collector
         self._stem = f"part-{_UNSAFE.sub('_', context.storm_id)}-{context.this_task_id:05}"
-        self._forced = conf.get(Config.TOPOLOGY_DURABILITY) != "process"
+        self._forced = _LetterSettings.of(conf).durability != "process"
         Path(self._folder).mkdir(parents=True, exist_ok=True)
 
     def execute(self, tup: Tuple) -> None:
