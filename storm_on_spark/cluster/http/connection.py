@@ -11,7 +11,7 @@ import itertools
 import logging
 import ssl
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final, cast
