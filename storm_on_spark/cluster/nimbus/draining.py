@@ -11,6 +11,7 @@ from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.paths import DRAINS
 from storm_on_spark.cluster.state import ClusterSnapshot
+from storm_on_spark.launch.settings import CheckpointSettings
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def drain_page(snapshot: ClusterSnapshot, supervisor_id: str, now: float) -> Dra
             moves.append(Move(topology_id, base.name))
             continue
         warning = ""
-        if to.host != old.host and not _is_shared(str(base.conf.get("topology.checkpoint.dir", ""))):
+        if to.host != old.host and not _is_shared(CheckpointSettings.of(base.conf).folder or ""):
             warning = "its state is in a folder: it starts there only if that host has the same folder"
         moves.append(Move(topology_id, base.name, to.supervisor_id, to.host, to.port, warning))
     known = snapshot.supervisors.get(supervisor_id)
