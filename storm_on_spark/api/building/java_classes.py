@@ -44,7 +44,7 @@ MAKERS: Final = {
 describe."""
 
 REFUSED: Final = {
-    "org.apache.storm.kafka.trident.": "Trident is not supported; write the topology with spouts and bolts",
+    "org.apache.storm.kafka.trident.": "Trident topologies are written in Python, with storm_on_spark.trident",
     "org.apache.storm.kafka.": "of Storm's Kafka classes there are KafkaSpout, its KafkaSpoutConfig with the builder, "
     "KafkaBolt, and their usual translators, mappers and selectors; name a Python class",
     "storm.kafka.": "use org.apache.storm.kafka.spout.KafkaSpout, which needs no ZooKeeper",
@@ -53,7 +53,7 @@ REFUSED: Final = {
     "org.apache.storm.jdbc.": "use a database driver of Python in a Python bolt",
     "org.apache.storm.redis.": "use a Redis client of Python in a Python bolt",
     "org.apache.storm.elasticsearch.": "use a client of Python in a Python bolt",
-    "org.apache.storm.trident.": "Trident is not supported; write the topology with spouts and bolts",
+    "org.apache.storm.trident.": "Trident topologies are written in Python, with storm_on_spark.trident",
     "org.apache.storm.topology.base.BaseWindowedBolt": "windowed bolts are not supported",
     "org.apache.storm.": "there is no class here that stands for it; name a Python class",
     "java.": "write the value itself in YAML: a list, a mapping, a number or a string",

@@ -42,7 +42,6 @@ from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.rest.app import make_app
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.keyring import Keyring
-from storm_on_spark.cluster.security.permissions import Permissions
 from storm_on_spark.cluster.security.proofs import auth_of
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
@@ -58,9 +57,7 @@ from storm_on_spark.runtime.processes.lock_file import locked
 
 logger = logging.getLogger(__name__)
 
-_ACTED_ON: Final = frozenset(
-    {"submissions", "storms", "assignments", "supervisors", "owners", "code", "drains", "leader-info"}
-)
+_ACTED_ON: Final = frozenset({"submissions", "storms", "assignments", "supervisors", "owners", "code", "leader-info"})
 """Folders whose changes the leader looks at at once."""
 _RETRY_SECS: Final = 1.0
 _LEAST_PAUSE_SECS: Final = 0.05
@@ -180,8 +177,7 @@ class Nimbus:
         conf, own = self.conf, self.settings
         security = SecuritySettings.of(conf)
         tokens = Tokens.of(security)
-        by_operation = Permissions.of(conf).by_topology
-        authentication = Authentication.of(security, tokens, by_operation=by_operation)
+        authentication = Authentication.of(security, tokens)
         tls = Tls.of_daemon(security)
         users = login_users(ThriftSettings.of(conf))
         no_thrift = _why_no_thrift(authentication, tls, users is not None)

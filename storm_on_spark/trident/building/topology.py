@@ -33,9 +33,8 @@ class TridentTopology:
         >>> lines = topology.new_stream("lines", FixedBatchSpout("line", 2, [["to be"], ["or not to be"]]))
         >>> words = lines.flat_map(lambda tup: tup["line"].split(), "word")
         >>> counts = words.group_by("word").aggregate(Count(), "count")
-        >>> print(topology.build()["b-0-spout-lines"])
-        bolt b-0-spout-lines (emit → flat_map → aggregate, x1) <- $mastercoord-bg0:$batch all, \
-$mastercoord-bg0:$success all -> $coord-bg0(id, oldest, count) direct, s3($batch, word, count)
+        >>> topology.build()["b-0-spout-lines"].component.title
+        'emit → flat_map → aggregate'
     """
 
     def __init__(self) -> None:

@@ -55,11 +55,10 @@ class UsesState(Processor, ABC):
     def make_state(
         self, conf: Mapping[str, Any], context: TopologyContext, index: int, tasks: int, store: Store
     ) -> tuple[Any, bool]:
-        """Returns the state of a task, and whether what it keeps is in `store` or in another system."""
+        """Returns the state of a task, and whether what it keeps is in `store`."""
         if isinstance(self.factory, StoredStateFactory):
             return self.factory.make_state_in(store, index, tasks), True
-        made = self.factory.make_state(conf, context, index, tasks)
-        return made, getattr(made, "keeps_elsewhere", False)
+        return self.factory.make_state(conf, context, index, tasks), False
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         rows: list[Row] = place.held.setdefault("rows", [])
