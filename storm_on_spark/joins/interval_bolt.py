@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 LATE_TUPLES = "late-tuples"
 """The counter of tuples that came behind the watermark."""
+LATE_TUPLE_FIELD = "late_tuple"
+"""The field of the stream for late tuples, as windowed bolts have it."""
 
 _WATERMARK = ("watermark",)
 
@@ -38,10 +40,12 @@ class IntervalJoinBolt(BaseStatefulBolt):
 
     Group both streams by the fields on which they are joined. Tuples bring their time, in ms. One is kept, in the
     bolt's state, until the watermark says that no partner can come any more: the watermark is the earlier of both
-    streams' latest times, minus the lag. A tuple behind it is late: it is logged, counted and acked.
+    streams' latest times, minus the lag. A tuple behind it is late: it is logged, or emitted on the stream for late
+    tuples if there is one, counted and acked.
 
     A tuple is acked once it is in the state, which is exact; so no message timeout limits the interval. Results are
-    anchored to the tuple that completes them; a result without a partner, to the tuple that moves the watermark.
+    anchored to the tuple that completes them; a result without a partner, to the tuple that moves the watermark. If time
+    alone moves it, because a stream is idle, the result is anchored to nothing.
 
     Args:
         args: an optional `Selector`; the left stream; the field on which it is joined, or a list of fields.
@@ -75,6 +79,8 @@ class IntervalJoinBolt(BaseStatefulBolt):
         self._stream = DEFAULT_STREAM
         self._timestamp_field: str | None = None
         self._lag = 0
+        self._idle_ms: int | None = None
+        self._late_stream: str | None = None
 
     def join(
         self: J,
@@ -153,6 +159,25 @@ class IntervalJoinBolt(BaseStatefulBolt):
         self._lag = _ms(lag, "lag")
         return self
 
+    def with_idle_timeout(self: J, timeout: Duration) -> J:
+        """Sets after which time without tuples a stream no longer holds back the watermark.
+
+        By default never: then one stream that falls silent keeps all tuples of the other. What comes on such a stream
+        later may be late.
+        """
+        milliseconds = _ms(timeout, "idle timeout")
+        if not milliseconds:
+            raise InvalidTopologyError(f"the idle timeout must be positive, not {timeout}")
+        self._idle_ms = milliseconds
+        return self
+
+    def with_late_tuple_stream(self: J, stream: str) -> J:
+        """Sets the stream on which late tuples are emitted, in one field `late_tuple`; the bolt declares it."""
+        if fault := name_fault(stream):
+            raise InvalidTopologyError(f"the stream for late tuples {fault}")
+        self._late_stream = stream
+        return self
+
     def _with(self: J, kind: Kind, stream: str, field: str | Iterable[str], before: Duration, after: Duration) -> J:
         (left, *others) = self._plan.steps
         if others or stream == left.stream:
@@ -183,10 +208,16 @@ class IntervalJoinBolt(BaseStatefulBolt):
             if not given:
                 raise InvalidTopologyError(f"the interval join has no {what}")
         declarer.declare_stream(self._stream, Fields([field.name for field in self._select]))
+        if self._late_stream is not None:
+            declarer.declare_stream(self._late_stream, Fields(LATE_TUPLE_FIELD))
+
+    def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
+        """Declares what tells that a stream is idle while nothing comes."""
+        return {} if self._idle_ms is None else {"idle": self._idle_ms}
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Keeps what it needs."""
-        self._collector = collector
+        self._collector, self._context = collector, context
         self._late = context.register_counter(LATE_TUPLES)
         self._streams = list(context.this_sources())
 
@@ -197,25 +228,38 @@ class IntervalJoinBolt(BaseStatefulBolt):
 
     def execute(self, tup: Tuple) -> None:
         """Emits the results of a tuple, and those of tuples that find no partner any more."""
-        time = self._time(tup)
-        watermark: WatermarkGenerator[Any]
-        watermark = self._state.get(_WATERMARK) or WatermarkGenerator(self._streams, self._lag)
-        if not watermark.track(tup.source_global_stream_id, time, 0):
-            self._late.inc()
-            log.info("a late tuple is not joined: %r", tup)
+        now = 0 if self._idle_ms is None else self._context.time_ms
+        watermark: WatermarkGenerator[Any] | None = self._state.get(_WATERMARK)
+        if watermark is None:
+            watermark = WatermarkGenerator(self._streams, self._lag, self._idle_ms, now)
+        # The checkpoint may be of a bolt with others.
+        watermark.define(self._lag, self._idle_ms)
+        if not tup.is_timer:
+            time = self._time(tup)
+            if not watermark.track(tup.source_global_stream_id, time, now):
+                self._tell_late(tup)
+            else:
+                self._join_one(time, tup)
+        if (reached := watermark.advance(now)) is not None:
+            for pair in self._join.expire(reached):
+                self._emit(pair, None if tup.is_timer else tup)
+        self._state.put(_WATERMARK, watermark)
+        if not tup.is_timer:
             self._collector.ack(tup)
-            return
+
+    def _tell_late(self, tup: Tuple) -> None:
+        self._late.inc()
+        if self._late_stream is not None:
+            self._collector.emit([detached(tup)], anchors=tup, stream=self._late_stream)
+        else:
+            log.info("a late tuple is not joined: %r", tup)
+
+    def _join_one(self, time: int, tup: Tuple) -> None:
         for side, step in enumerate(self._plan.steps):
             if step.stream == self._plan.selector.of(tup):
                 self._add(side, step, time, tup)
-                break
-        else:
-            raise TupleError(f"{tup!r:.200} is of none of the streams {', '.join(self._plan.streams())}")
-        if (reached := watermark.advance(0)) is not None:
-            for pair in self._join.expire(reached):
-                self._emit(pair, tup)
-        self._state.put(_WATERMARK, watermark)
-        self._collector.ack(tup)
+                return
+        raise TupleError(f"{tup!r:.200} is of none of the streams {', '.join(self._plan.streams())}")
 
     def _add(self, side: int, step: Step, time: int, tup: Tuple) -> None:
         key = step.key.value(lambda field: self._plan.look_up(field, (tup,)))
@@ -223,7 +267,7 @@ class IntervalJoinBolt(BaseStatefulBolt):
             for pair in self._join.add(side, key, time, detached(tup)):
                 self._emit(pair, tup)
 
-    def _emit(self, pair: tuple[Any, Any], anchor: Tuple) -> None:
+    def _emit(self, pair: tuple[Any, Any], anchor: Tuple | None) -> None:
         record = tuple(part for part in pair if part is not None)
         self._collector.emit(self._plan.project(record, self._select), anchors=anchor, stream=self._stream)
 

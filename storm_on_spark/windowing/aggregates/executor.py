@@ -57,6 +57,7 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
                 f"{self._window_definition}; they can't be converted, as their tuples are gone: define the window as "
                 "before, or start afresh with --reset-checkpoint"
             )
+        manager.watermark.define(self._window_definition.lag_ms, self._window_definition.idle_ms)
         manager.panes.attach(self._state, self._aggregates)
 
     def _key(self, tup: Tuple) -> Any:

@@ -236,6 +236,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
             self._state.put((*MANAGER, "kept"), self._kept)
         if manager is not self._attached:
             # New, or what the runtime has read or set back.
+            manager.watermark.define(self._window_definition.lag_ms, self._window_definition.idle_ms)
             manager.panes.attach(self._state, self._reduction)
             self._attached = manager
         return manager

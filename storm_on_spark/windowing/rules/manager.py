@@ -69,7 +69,8 @@ class WindowManager:
         self._define(definition, now, 0)
 
     def define(self, definition: WindowDefinition, now: int) -> None:
-        """Goes on with another length or slide, over the tuples that are there."""
+        """Goes on with another length, slide, lag or idle timeout, over the tuples that are there."""
+        self.watermark.define(definition.lag_ms, definition.idle_ms)
         trigger = self._trigger
         evaluated = trigger.last if isinstance(trigger, (WatermarkTimeTrigger, WatermarkCountTrigger)) else 0
         self._define(definition, now, evaluated)

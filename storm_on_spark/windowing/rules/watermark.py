@@ -15,7 +15,8 @@ class WatermarkGenerator(Generic[S]):
     """Storm's `WaterMarkEventGenerator`, and streams that may fall silent.
 
     The watermark is the least, over all input streams, of the latest timestamp of each, less the lag. There is none
-    before each stream has delivered. It never goes back.
+    before each stream has delivered. It never goes back. If all streams are silent, none of them holds back the others
+    any more: then it is that of the latest one, as in Flink. Else the last windows before the silence would stay open.
 
     Args:
         streams: the input streams.
@@ -40,6 +41,10 @@ class WatermarkGenerator(Generic[S]):
         #: The watermark. Storm begins at 0, so negative timestamps are late.
         self.last = 0
 
+    def define(self, lag_ms: int, idle_ms: int | None) -> None:
+        """Goes on with another lag and another time after which streams are idle."""
+        self._lag_ms, self._idle_ms = lag_ms, idle_ms
+
     def track(self, stream: S, timestamp: int, now_ms: int) -> bool:
         """Takes the timestamp of a tuple; returns whether it came in time."""
         latest = self._latest.get(stream)
@@ -57,9 +62,12 @@ class WatermarkGenerator(Generic[S]):
             if idle is None or now_ms - self._heard[stream] < idle
         ]
         known = [timestamp for timestamp in latest if timestamp is not None]
-        if not known or len(known) < len(latest):
+        if latest and len(known) == len(latest):
+            watermark = min(known) - self._lag_ms
+        elif not latest and (delivered := [time for time in self._latest.values() if time is not None]):
+            watermark = max(delivered) - self._lag_ms
+        else:
             return None
-        watermark = min(known) - self._lag_ms
         if watermark <= self.last:
             return None
         self.last = watermark

@@ -69,6 +69,39 @@ def test_a_late_tuple_is_acked_and_not_joined() -> None:
     assert len(bench.collector.acked) == 5
 
 
+def test_late_tuples_have_a_stream_if_one_is_named() -> None:
+    bolt = IntervalJoinBolt("left", "k").join("right", "key").with_timestamp_field("ts").select("l, r")
+    bench = BoltTester(bolt.with_late_tuple_stream("late"), [left(0, 0), right(0, 0)])
+    bench.execute(left(1, 100), right(1, 100), right(1, 99, "x"))
+    [late] = [emission for emission in bench.collector.emitted if emission.stream == "late"]
+    assert (list(late.values[0]), len(bench.collector.acked)) == ([1, 99, "x"], 3)
+
+
+def test_an_idle_stream_keeps_nothing_after_its_timeout() -> None:
+    bolt = IntervalJoinBolt("left", "k").left_join("right", "key").with_timestamp_field("ts").select("l, r")
+    bench = BoltTester(bolt.with_idle_timeout(Duration.seconds(2)), [left(0, 0), right(0, 0)])
+    bench.execute(left(1, 100, "a"), right(1, 100), left(2, 200, "b"))
+    assert bench.collector.values() == [("a", "r")]
+    bench.advance(seconds=1)
+    bench.execute(left(3, 300, "c"))
+    bench.advance(seconds=1.5)
+    assert bench.collector.values() == [("a", "r"), ("b", None)], "the right stream is idle, the left one is not"
+    bench.restart()
+    bench.execute(right(2, 200), left(4, 400, "d"))
+    assert bench.collector.values() == [("a", "r"), ("b", None)], "late: nobody is left to join it with"
+    bench.advance(seconds=4)
+    assert bench.collector.values() == [("a", "r"), ("b", None), ("c", None)], "both are idle: what is over is over"
+
+
+def test_another_lag_holds_over_a_checkpoint() -> None:
+    bench = joining(lag=0)
+    bench.execute(left(1, 100), right(1, 100))
+    again = joining(lag=100)
+    again.bolt.init_state(bench.state)
+    again.execute(left(1, 300), right(1, 300), right(1, 250, "in time"), left(1, 240, "l"))
+    assert ("l", "in time") in again.collector.values()
+
+
 def test_one_stream_that_is_ahead_waits_for_the_other() -> None:
     bench = joining()
     bench.execute(*(left(1, time, str(time)) for time in range(0, 10_000, 100)), right(1, 5), right(1, 9800))
@@ -87,6 +120,8 @@ def test_a_time_must_be_a_number() -> None:
         (lambda: IntervalJoinBolt("a", "k").join("a", "k"), "two different streams"),
         (lambda: IntervalJoinBolt("a", "k").join("b", ["k", "l"]), "2 and 1 fields"),
         (lambda: IntervalJoinBolt("a", "k").join("b", "k", after=10), "must be a Duration"),
+        (lambda: IntervalJoinBolt("a", "k").with_idle_timeout(Duration(0)), "must be positive"),
+        (lambda: IntervalJoinBolt("a", "k").with_late_tuple_stream(""), "the stream for late tuples"),
         (lambda: BoltTester(IntervalJoinBolt("a", "k")), "has no right stream"),
         (lambda: BoltTester(IntervalJoinBolt("a", "k").join("b", "k")), "has no output fields"),
         (lambda: BoltTester(IntervalJoinBolt("a", "k").join("b", "k").select("k")), "has no times"),

@@ -128,6 +128,16 @@ def test_a_slower_stream_keeps_its_tuples() -> None:
     assert windows(tested, 11, 25, source="slow") == [([11], 20)]
 
 
+def test_if_all_streams_are_silent_the_latest_time_counts() -> None:
+    watermark = WatermarkGenerator(["a", "b", "c"], lag_ms=5, idle_ms=10)
+    watermark.track("a", 100, 0)
+    watermark.track("b", 200, 3)
+    assert watermark.advance(9) is None, "c may still come"
+    assert watermark.advance(12) == 195
+    assert watermark.advance(20) is None
+    assert WatermarkGenerator(["a"], idle_ms=10).advance(20) is None, "nothing has ever come"
+
+
 def test_an_idle_stream_no_longer_stops_windows_after_its_timeout() -> None:
     tested = bolt_of(Duration(10), Duration(10), ("busy", "idle"), idle_timeout=Duration.seconds(3))
     assert [windows(tested, 5 + 10 * step, source="busy") for step in range(4)] == [
