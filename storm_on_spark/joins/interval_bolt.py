@@ -44,8 +44,8 @@ class IntervalJoinBolt(BaseStatefulBolt):
     tuples if there is one, counted and acked.
 
     A tuple is acked once it is in the state, which is exact; so no message timeout limits the interval. Results are
-    anchored to the tuple that completes them; a result without a partner, to the tuple that moves the watermark. If time
-    alone moves it, because a stream is idle, the result is anchored to nothing.
+    anchored to the tuple that completes them; a result without a partner, to the tuple that moves the watermark. If
+    time alone moves it, because a stream is idle, the result is anchored to nothing.
 
     Args:
         args: an optional `Selector`; the left stream; the field on which it is joined, or a list of fields.

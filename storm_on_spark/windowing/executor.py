@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from storm_on_spark.api.adapted import Adapted
@@ -25,6 +26,7 @@ from storm_on_spark.api.tuple import JointAnchors, Tuple, detached
 from storm_on_spark.windowing.content.queue import OWN
 from storm_on_spark.windowing.definition import TimestampExtractor, WindowDefinition, WindowSettings
 from storm_on_spark.windowing.rules.manager import Activation, WindowManager
+from storm_on_spark.windowing.rules.watermark import Source
 from storm_on_spark.windowing.window import TupleWindow
 
 log = logging.getLogger(__name__)
@@ -127,7 +129,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         """Adds a tuple that brings no time; returns the windows that are due."""
 
     @abstractmethod
-    def _add_event(self, manager: M, tup: Tuple, stamp: int, now: int) -> bool:
+    def _add_event(self, manager: M, tup: Tuple, source: Source, stamp: int, now: int) -> bool:
         """Adds a tuple that brings its time; returns whether it came in time."""
 
     @abstractmethod
@@ -168,6 +170,9 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
         self._poison: set[int] = set()
         self._attached: M | None = None
+        #: What the last tuple came with, and what that says.
+        self._delivery: object = None
+        self._is_timer, self._source = False, ("", "")
         self._changed = False
         self.state_services: tuple[object, ...] = (self._windowed,)
         self.bolt.prepare(conf, context, self._windowed)
@@ -185,26 +190,30 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
 
     def execute(self, tup: Tuple) -> None:
         """Adds a tuple to the windows, or lets time go on; evaluates the windows that are due."""
-        manager = self._manager()
+        manager: M | None = self._state.get(MANAGER)
+        if manager is None or manager is not self._attached:
+            manager = self._manager()
         self._changed = True
         now = self._now
-        if tup.is_timer:
+        delivery = tup._delivery  # noqa: SLF001 # a property would cost what this saves
+        if delivery is not self._delivery:
+            # Most tuples are of the same one as the tuple before.
+            self._delivery, self._is_timer = delivery, tup.is_timer
+            self._source = tup.source_component, tup.source_stream
+        if self._is_timer:
             self._evaluate(manager, manager.on_watermark(now) if self._stamp_of is not None else manager.on_time(now))
         elif self._stamp_of is None:
             self._evaluate(manager, self._add(manager, tup, now))
-        elif not self._add_event(manager, tup, self._stamp(tup), now):
-            self._tell_late(tup)
+        else:
+            stamp = self._stamp_of(tup)
+            if stamp.__class__ is not int:
+                _check_stamp(stamp, tup)
+            if not self._add_event(manager, tup, self._source, stamp, now):
+                self._tell_late(tup)
 
     @property
     def _now(self) -> int:
         return self._context.time_ms if self._timed else 0
-
-    def _stamp(self, tup: Tuple) -> int:
-        assert self._stamp_of is not None, "tuples bring no time"
-        stamp = self._stamp_of(tup)
-        if isinstance(stamp, bool) or not isinstance(stamp, int):
-            raise TupleError(f"the time of a tuple must be an int, in milliseconds, not {kind_of(stamp)}: {tup!r:.200}")
-        return stamp
 
     def _tell_late(self, tup: Tuple) -> None:
         assert self._late is not None, "only tuples that bring their time are late"
@@ -270,8 +279,8 @@ class WindowedBoltExecutor(WindowExecutor[WindowManager]):
     def _add(self, manager: WindowManager, tup: Tuple, now: int) -> Iterable[Activation]:
         return manager.add(tup, now)
 
-    def _add_event(self, manager: WindowManager, tup: Tuple, stamp: int, now: int) -> bool:
-        return manager.add_event(tup, (tup.source_component, tup.source_stream), stamp, now)
+    def _add_event(self, manager: WindowManager, tup: Tuple, source: Source, stamp: int, now: int) -> bool:
+        return manager.add_event(tup, source, stamp, now)
 
     def _evaluate(self, manager: WindowManager, due: Iterable[Activation]) -> None:
         for activation in due:
@@ -310,9 +319,12 @@ def _time(definition: WindowDefinition) -> str:
 
 
 def _extractor(how: TimestampExtractor | str | None) -> TimestampExtractor | None:
-    if isinstance(how, str):
-        return lambda tup: tup[how]
-    return how
+    return itemgetter(how) if isinstance(how, str) else how
+
+
+def _check_stamp(stamp: object, tup: Tuple) -> None:
+    if isinstance(stamp, bool) or not isinstance(stamp, int):
+        raise TupleError(f"the time of a tuple must be an int, in milliseconds, not {kind_of(stamp)}: {tup!r:.200}")
 
 
 class WindowedOutputCollector(OutputCollector):

@@ -13,6 +13,7 @@ from storm_on_spark.windowing.aggregates.panes import Panes
 from storm_on_spark.windowing.aggregates.window import AggregateWindow
 from storm_on_spark.windowing.definition import TimestampExtractor, WindowDefinition
 from storm_on_spark.windowing.executor import WindowedBolt, WindowExecutor
+from storm_on_spark.windowing.rules.watermark import Source
 
 
 class AggregateExecutor(WindowExecutor[AggregateManager]):
@@ -71,8 +72,8 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
         self._collector.ack(tup)
         return due
 
-    def _add_event(self, manager: AggregateManager, tup: Tuple, stamp: int, now: int) -> bool:
-        if not manager.add_event(self._key(tup), tup, (tup.source_component, tup.source_stream), stamp, now):
+    def _add_event(self, manager: AggregateManager, tup: Tuple, source: Source, stamp: int, now: int) -> bool:
+        if not manager.add_event(self._key(tup), tup, source, stamp, now):
             return False
         self._collector.ack(tup)
         return True

@@ -95,7 +95,7 @@ class EventQueue:
         self._tuples: list[Tuple] = []
         self._sequence: list[int] = []
         self._stamps: list[int] = []
-        #: The bounds of that slice; None for an empty one.
+        #: The bounds of that slice, or of its first tuples; see `_opened`. None for an empty one.
         self._open: Slice | None = None
         self._size = 0
 
@@ -115,15 +115,8 @@ class EventQueue:
         self._tuples.append(tup)
         self._sequence.append(self.next_sequence)
         self._stamps.append(stamp)
-        number, was = self.next_sequence, self._open
         self.next_sequence += 1
         self._size += 1
-        tracked = bool(tup.message_id)
-        if was is None:
-            self._open = Slice(-1, 1, number, number, stamp, stamp, tracked)
-        else:
-            low, high = min(was.low, stamp), max(was.high, stamp)
-            self._open = Slice(-1, was.size + 1, was.first, number, low, high, was.tracked or tracked)
         if len(self._tuples) >= _FULL:
             self._close_slice()
 
@@ -132,12 +125,29 @@ class EventQueue:
         if len(self._tuples) >= _LEAST:
             self._close_slice()
 
+    def _opened(self) -> Slice | None:
+        """Returns the bounds of the slice that tuples are added to; None if it is empty.
+
+        They are found when somebody asks, and not with each tuple: that was a quarter of a tuple's time in a window.
+        """
+        was, size = self._open, len(self._tuples)
+        begin = 0 if was is None else was.size
+        if begin < size:
+            stamps = self._stamps[begin:] if begin else self._stamps
+            low, high = min(stamps), max(stamps)
+            tracked = any(tup.message_id for tup in (self._tuples[begin:] if begin else self._tuples))
+            if was is not None:
+                low, high, tracked = min(was.low, low), max(was.high, high), was.tracked or tracked
+            self._open = Slice(-1, size, self._sequence[0], self._sequence[-1], low, high, tracked)
+        return self._open
+
     def _close_slice(self) -> None:
         number = self._next_number
         self._next_number += 1
-        assert self._open is not None, "a slice without tuples"
+        opened = self._opened()
+        assert opened is not None, "a slice without tuples"
         self._put(number, Content(self._sequence, self._stamps, HeldTuples(self._tuples)))
-        self._tail.append(self._open._replace(number=number))
+        self._tail.append(opened._replace(number=number))
         self._tuples, self._sequence, self._stamps, self._open = [], [], [], None
         if (number + 1) % _BLOCK == 0:
             block = number // _BLOCK
@@ -157,8 +167,9 @@ class EventQueue:
         for block in self._full.values():
             yield from block
         yield from self._tail
-        if self._open is not None:
-            yield self._open
+        opened = self._opened()
+        if opened is not None:
+            yield opened
 
     def __len__(self) -> int:
         return self._size
@@ -244,11 +255,12 @@ class EventQueue:
                 self._state.delete((OWN, "block", block))
 
     def _remove_open(self, places: Sequence[int] | None) -> None:
+        was = self._opened()
         stay = [False] * len(self._tuples) if places is None else _others(places, len(self._tuples))
         self._tuples = list(compress(self._tuples, stay))
         self._sequence = list(compress(self._sequence, stay))
         self._stamps = list(compress(self._stamps, stay))
-        was, self._open = self._open, None
+        self._open = None
         if self._tuples and was is not None:
             self._open = _bounds(was, self._sequence, self._stamps)
 
