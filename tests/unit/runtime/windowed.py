@@ -133,9 +133,7 @@ def topology(events: list[Event], shape: Shape) -> Topology:
         return bolt.with_idle_timeout(Duration(shape.idle)) if shape.idle else bolt
 
     aggregates = {"count": CountOf(), "sum": SumOf("number")}
-    join = IntervalJoinBolt("pass-a", "key").full_join(
-        "pass-b", "key", before=Duration(BEFORE), after=Duration(AFTER)
-    )
+    join = IntervalJoinBolt("pass-a", "key").full_join("pass-b", "key", before=Duration(BEFORE), after=Duration(AFTER))
     join.with_timestamp_field("time").with_lag(Duration(LAG)).with_late_tuple_stream("late")
     join.select("pass-a:number, pass-b:number")
     if shape.idle:
