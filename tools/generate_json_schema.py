@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from storm_on_spark.cluster.nimbus.draining import DrainPage
 from storm_on_spark.cluster.rest import schemas
 from storm_on_spark.cluster.rest.log_config import NamedLevel
 from storm_on_spark.xd.admin.rest import schemas as streams
@@ -569,6 +570,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "rebalance": (Rebalanced, Failed),
     "kill": (Killed, Failed),
     "cluster": (Cluster, Failed),
+    "drain": (DrainPage, Failed),
     "ui": (Ui, Failed),
     "nimbuses": (schemas.NimbusSummaries, Failed),
     "heartbeats": (HeartbeatNames, Heartbeat, Failed),

@@ -153,7 +153,7 @@ def main() -> None:
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     known = cast(Control, KnownCluster(given.topologies, given.components))
-    app = App(ClusterSite(known), Gate(Sessions(), ClusterLogin(Authentication()), port))
+    app = App(ClusterSite(known), Gate(Sessions(), ClusterLogin(Authentication(), known), port))
     with HttpServer(app.asgi(), listener):
         print(port, flush=True)
         sys.stdin.read()

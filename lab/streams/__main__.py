@@ -38,7 +38,9 @@ def main() -> int:
     speeding = commands.add_parser("speed", help="messages a second and milliseconds of http | filter | log")
     speeding.add_argument("--messages", type=int, default=20_000)
     speeding.add_argument(
-        "--modes", default="local bus,fused", help="which, with commas: `local bus`, `kafka bus`, `fused`"
+        "--modes",
+        default="local bus,fused",
+        help="which, with commas: `local bus`, `kafka bus`, `fused`, `fused latency`",
     )
     sharing = commands.add_parser("share", help="what one more stream costs a container")
     sharing.add_argument("--mode", choices=MODES, default="real time", help="how the container runs the streams")

@@ -19,7 +19,7 @@ _SINGLE = 20
 _LINES = {"Content-Type": "application/x-ndjson"}
 _POLL_SECS = 0.002
 _PATIENCE_SECS = 120.0
-_PROFILES: dict[str, dict[str, object]] = {"fused realtime": {"topology.profile": "realtime"}}
+_PROFILES: dict[str, dict[str, object]] = {"fused latency": {"topology.profile": "latency"}}
 
 
 def speed(home: Path, messages: int, mode: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def speed(home: Path, messages: int, mode: str) -> dict[str, Any]:
     Args:
         home: an empty folder.
         messages: how many.
-        mode: `fused`, `fused realtime`, or a transport and "bus".
+        mode: `fused`, `fused latency` for micro-batches, or a transport and "bus".
 
     Returns:
         Messages a second of both, from the first until the last was written; median and greatest milliseconds from a

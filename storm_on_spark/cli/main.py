@@ -41,6 +41,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "rebalance": ("cluster.rebalance", "Restart a topology in a free slot, optionally changed."),
         "kill": ("cluster.kill", "End a topology."),
         "cluster": ("cluster.cluster", "Show a cluster's summary and its supervisors."),
+        "drain": ("cluster.drain", "Take topologies away from a supervisor."),
         "ui": ("cluster.ui", "Print a link to the pages of a cluster."),
         "nimbuses": ("cluster.nimbuses", "List the Nimbuses of a cluster, the leader first."),
         "heartbeats": ("cluster.heartbeats", "Look at drivers' heartbeats where they are kept."),

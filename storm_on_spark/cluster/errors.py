@@ -19,6 +19,7 @@ StormError
     ├── ExistsError                     what was to be created exists already
     ├── NotOfferedError                 the interface names it, and nothing here does it
     ├── AuthenticationError             a Nimbus can't authenticate a request
+    │   └── ForbiddenError              it knows who asks, and they may not
     └── UnavailableError                ZooKeeper or every Nimbus is out of reach
         └── PacemakerError              a Pacemaker can't be reached, hasn't answered in time, or refuses
 ```
@@ -133,6 +134,10 @@ class NotOfferedError(ClusterError):
 
 class AuthenticationError(ClusterError):
     """A request to a Nimbus has no token, or a wrong one."""
+
+
+class ForbiddenError(AuthenticationError):
+    """Somebody whom the cluster knows may not do what they asked for."""
 
 
 class UnavailableError(ClusterError):

@@ -19,6 +19,7 @@ from storm_on_spark.api.errors import NotAliveError, StormError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import AuthenticationError, LimitError
 from storm_on_spark.cluster.http.messages import path_parameter, read_body
+from storm_on_spark.cluster.security.permissions import page_right
 from storm_on_spark.web.access.gate import SAFE_HEADERS, Gate
 from storm_on_spark.web.access.sessions import Session
 from storm_on_spark.web.model import Site
@@ -167,6 +168,8 @@ class App:
         form = await _form(request)
         session = _session(request)
         self._gate.check_form(request, session, form.get("csrf", ""))
+        if session.role == "owner":
+            raise AuthenticationError("who may use some topologies only has no links for others")
         role = "operator" if form.get("role") == "operator" and session.role == "operator" else "reader"
         code = self._gate.sessions.new_code("operator" if role == "operator" else "reader", session.name)
         link = f"{request.url.scheme}://{request.headers['host']}{ROOT}/login?code={code}"
@@ -182,7 +185,11 @@ class App:
         return Response(static_file(name), headers=headers)
 
     def _page(self, page: Page) -> Handler:
+        right = page_right("GET", page.path)
+
         async def show(request: Request) -> Response:
+            topology_id = str(request.path_params.get("id", ""))
+            self._gate.check_right(_session(request), right, part_of(topology_id) if topology_id else "")
             question = Question(
                 self._site,
                 self._rates,
@@ -235,9 +242,8 @@ class App:
         form = await _form(request)
         session = _session(request)
         self._gate.check_form(request, session, form.get("csrf", ""))
-        if session.role != "operator":
-            raise AuthenticationError(f"{session.name} may read, and change nothing")
         topology, action = part_of(path_parameter(request, "id")), path_parameter(request, "action")
+        self._gate.check_right(session, "topology change", topology)
         known = next((name for name in self._site.actions if name == action), None)
         if known is None:
             raise NotAliveError(f"there is no action {action[:80]!r} here")
@@ -255,7 +261,7 @@ class App:
         return {
             "site": self._site,
             "session": session,
-            "may_act": session is not None and session.role == "operator",
+            "may_act": session is not None and session.role != "reader",
             "is_cluster": self._site.is_cluster,
             "here": request.url.path,
         }

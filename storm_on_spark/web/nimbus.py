@@ -12,8 +12,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from storm_on_spark.cluster.daemons.nimbus import Offered
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.guard import Guard, caller_of
+from storm_on_spark.cluster.http.guard import Guard, caller_of, is_trusted
 from storm_on_spark.cluster.http.messages import answer
+from storm_on_spark.cluster.nimbus.control import Control
+from storm_on_spark.cluster.security.permissions import Right, Who
 from storm_on_spark.web.access.gate import Gate
 from storm_on_spark.web.access.sessions import Role, Sessions
 from storm_on_spark.web.app import App
@@ -29,6 +31,7 @@ class ClusterLogin:
     """What a Nimbus's own authentication lets in: the cluster's token, and users with passwords."""
 
     authentication: Authentication
+    control: Control
 
     @property
     def required(self) -> bool:
@@ -47,7 +50,14 @@ class ClusterLogin:
             return ("token", "operator") if known.knows_token(secret.strip()) else None
         if not known.knows_password(user, secret):
             return None
+        if self.control.permissions.by_topology and not self.control.permissions.is_admin(Who(user)):
+            return user, "owner"
         return user, "operator" if known.may_change(user) else "reader"
+
+    def may(self, name: str, right: Right, topology_id: str) -> bool:
+        """Returns what the permissions of the cluster say."""
+        base = self.control.snapshot().storms.get(topology_id)
+        return self.control.permissions.may(right, Who(name), base)
 
 
 class NimbusPages:
@@ -60,11 +70,12 @@ class NimbusPages:
 
     def __init__(self, rest: ASGIApp, offered: Offered) -> None:
         self._sessions = Sessions()
-        login = ClusterLogin(offered.authentication)
+        login = ClusterLogin(offered.authentication, offered.control)
         gate = Gate(self._sessions, login, offered.port, secure=offered.secure, local=offered.local)
         self._pages = App(ClusterSite(offered.control), gate)
         self._site = self._pages.asgi()
         self._rest = rest
+        self._permissions = offered.control.permissions
         codes = Starlette(routes=[Route(_LOGIN, self._code, methods=["POST"])])
         self._codes = Guard(codes, offered.authentication)
 
@@ -84,5 +95,7 @@ class NimbusPages:
 
     async def _code(self, request: Request) -> Response:
         """Answers whoever may change something with the path of a page that logs in one browser."""
-        code = self._sessions.new_code("operator", caller_of(request) or "local user", _CODE_SECS)
+        permissions, who = self._permissions, Who(caller_of(request), is_trusted(request))
+        role: Role = "operator" if not permissions.by_topology or permissions.is_admin(who) else "owner"
+        code = self._sessions.new_code(role, caller_of(request) or "local user", _CODE_SECS)
         return answer({"path": f"{ROOT}/login?code={code}"})

@@ -72,7 +72,7 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
                     "host": row["host"],
                     "uptime": row["uptime"],
                     "slots": row["slotsTotal"],
-                    "used": row["slotsUsed"],
+                    "used": f"{row['slotsUsed']}, drained" if row["blacklisted"] else row["slotsUsed"],
                     "version": row["version"],
                 }
                 for row in supervisors

@@ -16,6 +16,7 @@ from storm_on_spark.cluster.errors import (
     CodeError,
     ConflictError,
     ExistsError,
+    ForbiddenError,
     FormatError,
     LimitError,
     NotFoundError,
@@ -31,6 +32,7 @@ Json = dict[str, Any]
 
 _ERRORS: Final[Mapping[str, type[StormError]]] = {
     "Unauthorized": AuthenticationError,
+    "Forbidden": ForbiddenError,
     "Not Alive": NotAliveError,
     "Not Found": NotFoundError,
     "Already Exists": ExistsError,

@@ -26,6 +26,19 @@ class Operations:
     def _post(self, path: str, body: Json | None) -> Json:
         """Asks the leader to change something."""
 
+    def drain(self, supervisor: str, *, undo: bool = False, dry_run: bool = False) -> Json:
+        """Moves topologies away from a supervisor and gives it no others, or gives it some again.
+
+        Args:
+            supervisor: its id, or its host if that has but one.
+            undo: whether it gets topologies again.
+            dry_run: whether to say only what would move.
+        """
+        path = f"/supervisor/{path_part(supervisor)}"
+        if dry_run:
+            return self._get(f"{path}/drain")
+        return self._post(f"{path}/{'undrain' if undo else 'drain'}", None)
+
     def log_levels(self, name: str) -> dict[str, Json]:
         """Returns the changed levels of a topology's loggers, as `topology/:id/logconfig` gives them."""
         return dict(self._get(f"/topology/{path_part(self.topology_id(name))}/logconfig")["namedLoggerLevels"])

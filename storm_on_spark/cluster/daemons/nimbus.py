@@ -42,6 +42,7 @@ from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.rest.app import make_app
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.permissions import Permissions
 from storm_on_spark.cluster.security.proofs import auth_of
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
@@ -57,7 +58,9 @@ from storm_on_spark.runtime.processes.lock_file import locked
 
 logger = logging.getLogger(__name__)
 
-_ACTED_ON: Final = frozenset({"submissions", "storms", "assignments", "supervisors", "owners", "code", "leader-info"})
+_ACTED_ON: Final = frozenset(
+    {"submissions", "storms", "assignments", "supervisors", "owners", "code", "drains", "leader-info"}
+)
 """Folders whose changes the leader looks at at once."""
 _RETRY_SECS: Final = 1.0
 _LEAST_PAUSE_SECS: Final = 0.05
@@ -177,7 +180,8 @@ class Nimbus:
         conf, own = self.conf, self.settings
         security = SecuritySettings.of(conf)
         tokens = Tokens.of(security)
-        authentication = Authentication.of(security, tokens)
+        by_operation = Permissions.of(conf).by_topology
+        authentication = Authentication.of(security, tokens, by_operation=by_operation)
         tls = Tls.of_daemon(security)
         users = login_users(ThriftSettings.of(conf))
         no_thrift = _why_no_thrift(authentication, tls, users is not None)

@@ -91,7 +91,7 @@ class DRPCServer(Service):
         self._ca_file = security.ca_file
 
         def frames(service: str, handler: CallsHandler | InvocationsHandler) -> FrameService:
-            login = None if users is None else lambda: DigestLogin(users)
+            login = None if users is None else lambda: DigestLogin(users())
             return FrameService(answering(service, handler), most, 1, login, on_loop=True)
 
         none = Starlette()

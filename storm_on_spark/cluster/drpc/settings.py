@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -30,18 +31,18 @@ class ServerSettings(Settings):
     jaas_file: Annotated[str | None, Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG]
 
 
-def thrift_users(settings: ServerSettings, tokens: Tokens | None) -> dict[str, str] | None:
-    """Returns user -> password of the logins over Thrift: those with a token, and users of a JAAS file.
+def thrift_users(settings: ServerSettings, tokens: Tokens | None) -> Callable[[], dict[str, str]] | None:
+    """Returns what returns user -> password of the logins over Thrift: those with a token, and users of a JAAS file.
 
-    None where anybody may call.
+    None where anybody may call. Tokens may change while the server runs.
 
     Raises:
         SetupError: the transport is not supported, or has no users.
     """
-    users = {login.name: login.secret for login in map(login_of, () if tokens is None else tokens.all)}
     plugin = settings.transport or settings.any_transport
+    users: dict[str, str] = {}
     if plugin == SIMPLE:
-        return users or None
+        return None if tokens is None else lambda: _token_users(tokens)
     if plugin != DIGEST:
         raise SetupError(
             f"{Config.DRPC_THRIFT_TRANSPORT_PLUGIN}: {plugin!r:.200} is not supported; a DRPC server has {SIMPLE} and "
@@ -50,9 +51,13 @@ def thrift_users(settings: ServerSettings, tokens: Tokens | None) -> dict[str, s
     if settings.jaas_file is not None:
         section = read_jaas(settings.jaas_file).get(SECTION, {})
         users |= {name.removeprefix(USER): secret for name, secret in section.items() if name.startswith(USER)}
-    if not users:
+    if not users and tokens is None:
         raise SetupError(
             f"{DIGEST} needs {Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG}, the path of a JAAS file whose section {SECTION} "
             f'has {USER}NAME="PASSWORD" for each user'
         )
-    return users
+    return lambda: users | _token_users(tokens)
+
+
+def _token_users(tokens: Tokens | None) -> dict[str, str]:
+    return {login.name: login.secret for login in map(login_of, () if tokens is None else tokens.all)}

@@ -63,6 +63,8 @@ class Caller:
     body: str | None = None
     may_change: bool = True
     """Whether it may send anything but reads."""
+    trusted: bool = False
+    """Whether it has the cluster's token, or nobody need have one."""
 
 
 class Authentication:
@@ -73,6 +75,7 @@ class Authentication:
         users: of `read_users`.
         now: seconds since the epoch.
         admins: the users who may change something; all for None.
+        by_operation: whether what is behind it decides that for each operation.
     """
 
     def __init__(
@@ -81,23 +84,29 @@ class Authentication:
         users: Mapping[str, str] | None = None,
         now: Callable[[], float] = time.time,
         admins: Collection[str] | None = None,
+        *,
+        by_operation: bool = False,
     ) -> None:
         self._tokens = Tokens((tokens,)) if isinstance(tokens, str) else tokens
         self._users = dict(users or {})
         self._now = now
         self._admins = admins
+        self._by_operation = by_operation
         self._secret = secrets.token_bytes(32)
         self._lock = threading.Lock()
         #: Nonce -> counts that were used; changes under the lock.
         self._used: dict[str, set[int]] = {}
 
     @classmethod
-    def of(cls, settings: SecuritySettings, tokens: Tokens | None = None) -> Authentication:
+    def of(
+        cls, settings: SecuritySettings, tokens: Tokens | None = None, *, by_operation: bool = False
+    ) -> Authentication:
         """Returns what the configuration asks for.
 
         Args:
             settings: the cluster's.
             tokens: those of the settings, where they were read already.
+            by_operation: whether what is behind it decides for each operation who may change something.
 
         Raises:
             SetupError: a file can't be used, or there are users but no token, which daemons need.
@@ -108,6 +117,7 @@ class Authentication:
             Tokens.of(settings) if tokens is None else tokens,
             None if settings.digest_file is None else read_users(settings.digest_file),
             admins=settings.admins,
+            by_operation=by_operation,
         )
 
     @property
@@ -148,17 +158,17 @@ class Authentication:
         """
         if not self.required:
             self._check_local(headers)
-            return Caller("")
+            return Caller("", trusted=True)
         kind, _, rest = headers.get("authorization", "").partition(" ")
         if kind.lower() == SCHEME.lower() and self._tokens is not None:
             return self._check_proof(parameters(rest), method, target)
         if kind.lower() == "bearer" and self._tokens is not None:
             if any(hmac.compare_digest(rest.strip().encode(), token.encode()) for token in self._tokens.all):
-                return Caller("token")
+                return Caller("token", trusted=True)
             raise AuthenticationError("the token is not this cluster's")
         if kind.lower() == "digest" and self._users:
             user = self._check_digest(parameters(rest), method, target)
-            return Caller(user, may_change=self.may_change(user))
+            return Caller(user, may_change=self._by_operation or self.may_change(user))
         ways = "the cluster's token" + (", or a user's name and password" if self._users else "")
         raise AuthenticationError(f"say who you are: send {ways} ({Config.NIMBUS_AUTH_TOKEN_FILE}, --token-file)")
 
@@ -217,11 +227,11 @@ class Authentication:
             )
         self._check_nonce(challenge, count)
         if body != UNSIGNED:
-            return Caller("token", body)
+            return Caller("token", body, trusted=True)
         if method != "PUT":
             # Only an upload is read while it is sent; its checksum stands in the request that submits it.
             raise AuthenticationError(f"a {method} needs a proof that signs its body")
-        return Caller("token")
+        return Caller("token", trusted=True)
 
     def _check_nonce(self, nonce: str, count: str) -> None:
         stamp, _, signature = nonce.rpartition(".")

@@ -11,7 +11,7 @@ import itertools
 import logging
 import ssl
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final, cast
@@ -163,6 +163,8 @@ class LimitedProtocol(H11Protocol):
         self._frames: FrameReader | None = None
         #: The login that is under way.
         self._login: FrameLogin | None = None
+        #: Who logged in.
+        self._user: str | None = None
         self._answering: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -293,6 +295,7 @@ class LimitedProtocol(H11Protocol):
         self.transport.write(answer)
         if login.user is None:
             return b""
+        self._user = login.user
         logger.info("A Thrift connection from %s is that of user %r", self.client, login.user)
         self._login = None
         self._connections.places.idle(self.number, self.loop.time())
@@ -320,9 +323,11 @@ class LimitedProtocol(H11Protocol):
     async def _answer_frame(self, frame: bytes, frames: FrameReader, service: FrameService) -> None:
         try:
             if service.on_loop:
-                answer = await cast(Awaitable[bytes], service.answer(frame))
+                waiting = cast(Callable[[bytes], Awaitable[bytes]], service.answer)
+                answer = await waiting(frame)
             else:
-                answer = cast(bytes, await self.loop.run_in_executor(self._connections.pool, service.answer, frame))
+                quick = cast(Callable[[bytes, str | None], bytes], service.answer)
+                answer = await self.loop.run_in_executor(self._connections.pool, quick, frame, self._user)
         except FrameError as error:
             self._hang_up(error)
             return

@@ -16,6 +16,8 @@ from storm_on_spark.cluster.http.messages import refusal
 
 CALLER: Final = "storm_on_spark.caller"
 """Key of a request's scope: the name of who sent it."""
+TRUSTED: Final = "storm_on_spark.trusted"
+"""Key of a request's scope: whether who sent it has the cluster's token, or nobody need have one."""
 BEHALF: Final = "Storm-On-Behalf-Of"
 """Header by which what belongs to the cluster says for whom it asks."""
 _READS: Final = ("GET", "HEAD")
@@ -24,6 +26,11 @@ _READS: Final = ("GET", "HEAD")
 def caller_of(request: Request) -> str:
     """Returns who sent a request; empty if that is not known."""
     return str(request.scope.get(CALLER, ""))
+
+
+def is_trusted(request: Request) -> bool:
+    """Returns whether who sent a request has the cluster's token, or nobody need have one."""
+    return bool(request.scope.get(TRUSTED, False))
 
 
 class Guard:
@@ -64,7 +71,7 @@ class Guard:
             refused.status_code = 403
             await refused(scope, receive, send)
             return
-        scope = {**scope, CALLER: _named(caller, headers)}
+        scope = {**scope, CALLER: _named(caller, headers), TRUSTED: caller.trusted}
         await self._app(scope, receive if caller.body is None else _checked(receive, caller.body), send)
 
 

@@ -18,6 +18,7 @@ from storm_on_spark.cluster.errors import (
     ConflictError,
     ExistsError,
     FencedError,
+    ForbiddenError,
     FormatError,
     LimitError,
     NotFoundError,
@@ -41,6 +42,7 @@ LOG_SIZE: Final = "Storm-Log-Size"
 """And how long the whole log is at that moment."""
 
 _CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (ForbiddenError, 403, "Forbidden"),
     (AuthenticationError, 401, "Unauthorized"),
     (NotLeaderError, 421, "Not Leader"),
     (NotAliveError, 404, "Not Alive"),

@@ -31,13 +31,33 @@ from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperR
 from storm_on_spark.cluster.leadership import LeaderElector
 from storm_on_spark.cluster.log_config import changed, shown_levels
 from storm_on_spark.cluster.nimbus import lifecycle
+from storm_on_spark.cluster.nimbus.draining import DrainPage, drain_page, supervisor_named
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
-from storm_on_spark.cluster.paths import CHECKPOINTS, LOGCONFIGS, STORMS
-from storm_on_spark.cluster.records import ChangeRecord, CheckpointInfo, ErrorRecord, LogConfig, LogLevel, StormBase
+from storm_on_spark.cluster.paths import CHECKPOINTS, DRAINS, LOGCONFIGS, STORMS
+from storm_on_spark.cluster.records import (
+    ChangeRecord,
+    CheckpointInfo,
+    Drain,
+    ErrorRecord,
+    LogConfig,
+    LogLevel,
+    StormBase,
+)
+from storm_on_spark.cluster.security.permissions import Permissions, Right, Who
 from storm_on_spark.cluster.security.tls import Scheme
-from storm_on_spark.cluster.state import Change, Check, ClusterSnapshot, ClusterState, ClusterView, Create, Fence, Put
+from storm_on_spark.cluster.state import (
+    Change,
+    Check,
+    ClusterSnapshot,
+    ClusterState,
+    ClusterView,
+    Create,
+    Delete,
+    Fence,
+    Put,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +106,7 @@ class Control:
         self.inbox = inbox
         self.now = now
         self.user = getpass.getuser()
+        self.permissions = Permissions.of(conf)
         self.version = storm_on_spark.__version__
         self._state = state
         self._view = view
@@ -127,6 +148,14 @@ class Control:
                 raise FormatError(f"topology {topology_id} exists, but its record can't be read: {problem.reason}")
             raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
         return base
+
+    def check(self, right: Right, who: Who, topology_id: str = "", what: str = "that") -> None:
+        """Refuses somebody who may not; see `Permissions`.
+
+        Raises:
+            ForbiddenError: it is refused.
+        """
+        self.permissions.check(right, who, self.snapshot().storms.get(topology_id), what)
 
     def errors(self, topology_id: str) -> dict[str, list[ErrorRecord]] | None:
         """Returns the last errors by component, oldest first; None if they can't be read at the moment."""
@@ -236,6 +265,41 @@ class Control:
             self._note(topology_id, _log_levels_told(changes), by)
             return after
         raise ConflictError(f"log levels of {topology_id} can't be changed: others keep changing it; try again")
+
+    def drain_page(self, supervisor: str) -> DrainPage:
+        """Returns what a drain of a supervisor moves, or would move.
+
+        Args:
+            supervisor: its id, or its host if that has but one.
+
+        Raises:
+            NotAliveError: there is no such supervisor.
+        """
+        snapshot = self.snapshot()
+        return drain_page(snapshot, supervisor_named(snapshot, supervisor), self.now())
+
+    def drain(self, supervisor: str, by: str = "", *, undo: bool = False) -> DrainPage:
+        """Takes topologies away from a supervisor, and gives it no others; or gives it some again.
+
+        Args:
+            supervisor: its id, or its host if that has but one.
+            by: who asks.
+            undo: whether it is to get topologies again. Those that moved stay where they are.
+
+        Raises:
+            NotAliveError: there is no such supervisor.
+        """
+        fence = self.fence()
+        page = self.drain_page(supervisor)
+        place = (DRAINS, page.supervisor_id)
+        found = self._state.stat(*place)
+        if undo is (found is None):
+            return page
+        drain = Drain(supervisor_id=page.supervisor_id, who=by[:200], time=self.now())
+        change: Change = Create(place, drain) if found is None else Delete(place, found.version)
+        self._state.commit(fence, change)
+        self._note("", f"{'end the drain of' if undo else 'drain'} supervisor {page.supervisor_id} on {page.host}", by)
+        return msgspec.structs.replace(page, drained=not undo)
 
     def activate(self, topology_id: str, by: str = "") -> StormBase:
         """Lets a topology's spouts emit."""

@@ -16,6 +16,7 @@ from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.errors import CodeError, ConflictError
 from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperReader
 from storm_on_spark.cluster.nimbus import lifecycle
+from storm_on_spark.cluster.nimbus.draining import drained_of
 from storm_on_spark.cluster.nimbus.liveness import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.scheduler import Decision, Unknown, finished, schedule
 from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions, name_of
@@ -150,6 +151,7 @@ class Leader:
             silent,
             Unknown.of(snapshot),
             self._reader.mute(),
+            drained_of(snapshot),
         )
         self._tell(silent, decision)
         for topology_id, reason in decision.waiting.items():

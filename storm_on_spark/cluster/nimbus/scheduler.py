@@ -71,6 +71,7 @@ def schedule(
     silent: Collection[str] = (),
     unknown: Unknown = NOTHING_UNKNOWN,
     mute: Collection[str] = (),
+    drained: Collection[str] = (),
 ) -> Decision:
     """Returns what is to change so that every topology that should run has a slot.
 
@@ -87,6 +88,7 @@ def schedule(
         unknown: ids whose records can't be read.
         mute: supervisors whose drivers can't be heard. They get a topology when there is no other slot, and none
             because its driver was silent.
+        drained: supervisors that get no topology. Those that they have move when there is another slot.
 
     Example:
         >>> from storm_on_spark.cluster.records import StormBase, SupervisorInfo
@@ -121,12 +123,13 @@ def schedule(
     needy.sort(key=lambda base: (not _holds_slot(base, assignments, supervisors), base.submitted_at, base.topology_id))
     moving = {base.topology_id for base in needy}
     staying = (a for name, a in assignments.items() if name not in moving and name not in remove)
-    slots = _Slots(supervisors.values(), [*((a.supervisor_id, a.port) for a in staying), *unknown.held], mute)
+    usable = [supervisor for name, supervisor in supervisors.items() if name not in drained]
+    slots = _Slots(usable, [*((a.supervisor_id, a.port) for a in staying), *unknown.held], mute)
     given: list[tuple[StormBase, tuple[SupervisorInfo, int]]] = []
     for base in needy:
         slot = slots.take()
         if slot is None:
-            waiting[base.topology_id] = _why_not(supervisors)
+            waiting[base.topology_id] = _why_not(usable, len(supervisors) - len(usable))
         else:
             given.append((base, slot))
     for topology_id in sorted(set(silent) - moving - ended - waiting.keys()):
@@ -134,6 +137,15 @@ def schedule(
         slot = slots.take({assignment.supervisor_id, *mute}) if base.transition is None else None
         if slot is not None:
             given.append((base, slot))
+    given_up = {*moving, *(base.topology_id for base, _ in given)}
+    for topology_id, assignment in sorted(assignments.items()):
+        base_of = storms.get(topology_id)
+        if assignment.supervisor_id not in drained or base_of is None or topology_id in {*given_up, *ended, *waiting}:
+            continue
+        slot = slots.take() if base_of.transition is None and topology_id not in finished else None
+        if slot is not None:
+            # The same launch: its driver sees that the slot is no longer its own, and ends in order.
+            given.append((base_of, slot))
     assign = (
         Assignment(
             topology_id=base.topology_id,
@@ -199,10 +211,10 @@ def _has_slot(assignment: Assignment, supervisors: Mapping[str, SupervisorInfo])
     return supervisor is not None and assignment.port in supervisor.slots
 
 
-def _why_not(supervisors: Mapping[str, SupervisorInfo]) -> str:
-    slots = sum(len(supervisor.slots) for supervisor in supervisors.values())
+def _why_not(supervisors: Collection[SupervisorInfo], drained: int) -> str:
+    slots = sum(len(supervisor.slots) for supervisor in supervisors)
     if not slots:
-        return "no supervisor with a slot is alive"
+        return "no supervisor with a slot is alive" + (f", or it is drained: {drained} are" if drained else "")
     return f"all {slots} slots of {len(supervisors)} supervisors are taken"
 
 

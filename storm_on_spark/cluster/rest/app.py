@@ -22,12 +22,13 @@ from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.cluster.errors import CodeError, LimitError, RecordError, TransitionError
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.guard import caller_of
+from storm_on_spark.cluster.http.guard import caller_of, is_trusted
 from storm_on_spark.cluster.http.limits import LEAST_RATE
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_parameter, read_json, refusal
 from storm_on_spark.cluster.http.scraped import Scraped
 from storm_on_spark.cluster.http.views import View
 from storm_on_spark.cluster.nimbus.control import Control
+from storm_on_spark.cluster.nimbus.draining import DrainPage
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
@@ -36,6 +37,7 @@ from storm_on_spark.cluster.rest.log_config import LogConfigPage, changes_of, lo
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.rest.queries import for_script, selection
 from storm_on_spark.cluster.rest.warned import topology_warnings
+from storm_on_spark.cluster.security.permissions import REST, Who
 from storm_on_spark.metrics.prometheus import Samples, process_text
 
 PREFIX = "/api/v1"
@@ -104,6 +106,9 @@ class Endpoints:
             e(get, "/nimbus/summary", self._nimbuses, "All Nimbuses", schemas.NimbusSummaries),
             e(get, "/supervisor/summary", self._supervisors, "All supervisors", schemas.SupervisorSummaries),
             e(get, "/supervisor", self._supervisor, "A supervisor (?id=) or a host's (?host=)", schemas.SupervisorPage),
+            e(get, "/supervisor/{id}/drain", self._drain_page, "What a drain moves, or would move", DrainPage),
+            e(post, "/supervisor/{id}/drain", self._drain, "Moves its topologies away, and gives it none", DrainPage),
+            e(post, "/supervisor/{id}/undrain", self._undrain, "Gives it topologies again", DrainPage),
             e(get, "/topology/summary", self._topologies, "All topologies", schemas.TopologySummaries),
             e(get, "/topology/{id}", self._topology, "A topology", schemas.TopologyPage),
             e(get, "/topology/{id}/component/{component}", self._component, "A component", schemas.ComponentPage),
@@ -144,6 +149,17 @@ class Endpoints:
         if name is None and host is None:
             raise RecordError("GET supervisor needs ?id=<supervisor id> or ?host=<host>")
         return await self._page(lambda: summaries.supervisor_page(self._picture(), name, host))
+
+    async def _drain_page(self, request: Request) -> Response:
+        return answer(await run_in_threadpool(self._control.drain_page, path_parameter(request, "id")))
+
+    async def _drain(self, request: Request) -> Response:
+        name, caller = path_parameter(request, "id"), caller_of(request)
+        return answer(await run_in_threadpool(self._control.drain, name, caller))
+
+    async def _undrain(self, request: Request) -> Response:
+        name, caller = path_parameter(request, "id"), caller_of(request)
+        return answer(await run_in_threadpool(lambda: self._control.drain(name, caller, undo=True)))
 
     async def _topologies(self, request: Request) -> Response:
         return await self._page(lambda: summaries.topology_summary(self._picture()))
@@ -286,6 +302,9 @@ class Endpoints:
         body = await read_json(request, SubmitRequest)
         if body is None:
             raise RecordError("POST topology/submit needs a body")
+        if not is_trusted(request):
+            # Who has the token may submit for others.
+            body = msgspec.structs.replace(body, owner=caller_of(request))
         topology_id = await run_in_threadpool(self._control.submit, body, caller_of(request))
         return answer(Submitted(key=body.key, topology_id=topology_id), 202)
 
@@ -318,6 +337,17 @@ class Endpoints:
                 samples.add("storm_topology_warning", place, 1)
         return process_text([samples])
 
+    def allowing(self, endpoint: openapi.Endpoint) -> Callable[[Request], None]:
+        """Returns what refuses those who may not use an endpoint."""
+        right = REST[endpoint.method, endpoint.path]
+
+        def allow(request: Request) -> None:
+            who = Who(caller_of(request), is_trusted(request))
+            topology_id = str(request.path_params.get("id", ""))
+            self._control.check(right, who, topology_id, f"{endpoint.method} {endpoint.path}")
+
+        return allow
+
     def _picture(self) -> Picture:
         return Picture.of(self._control)
 
@@ -344,7 +374,10 @@ def make_app(control: Control, authentication: Authentication) -> ASGIApp:
         authentication: who may ask.
     """
     endpoints = Endpoints(control, float(control.settings.upload_expiration_secs))
-    routes = [Route(PREFIX + each.path, _answering(each.handler), methods=[each.method]) for each in endpoints.routes()]
+    routes = [
+        Route(PREFIX + each.path, _answering(each.handler, endpoints.allowing(each)), methods=[each.method])
+        for each in endpoints.routes()
+    ]
 
     async def unknown(request: Request, error: Exception) -> Response:
         status = getattr(error, "status_code", 404)
@@ -372,11 +405,12 @@ def upload_secs_left(pause: float, received: int, elapsed: float) -> float:
     return min(pause, pause + received / LEAST_RATE - elapsed)
 
 
-def _answering(handler: Handler) -> Handler:
+def _answering(handler: Handler, allow: Callable[[Request], None]) -> Handler:
     """Returns the handler with its errors as answers; Starlette's own handler of all errors raises them again."""
 
     async def answering(request: Request) -> Response:
         try:
+            allow(request)
             return for_script(request, await handler(request))
         except ClientDisconnect:
             # Nobody reads it.

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from storm_on_spark.cluster.heartbeats.knowledge import PacemakerState
+from storm_on_spark.cluster.nimbus.draining import drained_of
 from storm_on_spark.cluster.paths import STORMS
 from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo
 from storm_on_spark.cluster.rest.durations import pretty
@@ -204,7 +205,7 @@ def worker(picture: Picture, base: StormBase, assignment: Assignment) -> Worker:
 
 
 def _supervisors(picture: Picture, chosen: Iterable[SupervisorInfo]) -> list[SupervisorStatus]:
-    found = []
+    found, drained = [], drained_of(picture.snapshot)
     for supervisor in sorted(chosen, key=lambda s: (s.host, s.supervisor_id)):
         uptime = picture.now - supervisor.started_at
         used = picture.slots_used.get(supervisor.supervisor_id, 0)
@@ -216,7 +217,8 @@ def _supervisors(picture: Picture, chosen: Iterable[SupervisorInfo]) -> list[Sup
                 uptime_seconds=_seconds(uptime),
                 slots_total=len(supervisor.slots),
                 slots_used=used,
-                slots_free=max(0, len(supervisor.slots) - used),
+                slots_free=0 if supervisor.supervisor_id in drained else max(0, len(supervisor.slots) - used),
+                blacklisted=supervisor.supervisor_id in drained,
                 version=supervisor.version,
                 worker_logs_link=picture.logs_link(supervisor),
             )

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from storm_on_spark.api.config.secrets import hidden, scrubbed
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
-from storm_on_spark.cluster.errors import RecordError, UnavailableError
+from storm_on_spark.cluster.errors import ForbiddenError, RecordError, UnavailableError
 from storm_on_spark.cluster.http.frames import MOST_BYTES, FrameError, FrameService
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import check_name
 from storm_on_spark.cluster.records import StormBase
 from storm_on_spark.cluster.rest import topology_page
 from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.security.permissions import CHANGE, READ, SEE, THRIFT, Who
 from storm_on_spark.cluster.thrift import structs, submissions
 from storm_on_spark.cluster.thrift.blobs import NoBlobs
 from storm_on_spark.cluster.thrift.checks import check_call
@@ -43,11 +44,37 @@ class Handler(NoBlobs, Refused):
 
     Args:
         control: the Nimbus.
+        user: who asks; None where nobody can log in.
+        uploads: files that are being uploaded; none yet for None.
     """
 
-    def __init__(self, control: Control) -> None:
+    def __init__(self, control: Control, user: str | None = None, uploads: Uploads | None = None) -> None:
         self._control = control
-        self._uploads = Uploads()
+        self._uploads = Uploads() if uploads is None else uploads
+        self._owner = user
+        self._by = _BY if user is None else user
+
+    def asked_by(self, user: str | None) -> Allowed:
+        """Returns the methods as somebody may use them.
+
+        Args:
+            user: who logged in; None where nobody can.
+        """
+        return Allowed(Handler(self._control, user, self._uploads), Who(user or "", trusted=user is None))
+
+    def check(self, method: str, arguments: tuple[Any, ...], who: Who) -> None:
+        """Refuses somebody who may not use a method.
+
+        Raises:
+            ForbiddenError: it is refused.
+        """
+        right = THRIFT.get(method, READ)
+        topology_id = ""
+        if right in (SEE, CHANGE) and arguments and isinstance(arguments[0], str):
+            storms, name = self._control.snapshot().storms, arguments[0]
+            topology_id = name if name in storms else next((i for i, base in storms.items() if base.name == name), "")
+        if right not in ("open", READ):
+            self._control.check(right, who, topology_id, method)
 
     def getClusterInfo(self) -> Any:
         """Returns supervisors, topologies and Nimbuses."""
@@ -120,19 +147,19 @@ class Handler(NoBlobs, Refused):
 
     def killTopology(self, name: str) -> None:
         """Ends a topology, after its message timeout."""
-        self._control.kill(self._named(name).topology_id, None, _BY)
+        self._control.kill(self._named(name).topology_id, None, self._by)
 
     def killTopologyWithOpts(self, name: str, options: Any) -> None:
         """Ends a topology."""
-        self._control.kill(self._named(name).topology_id, None if options is None else options.wait_secs, _BY)
+        self._control.kill(self._named(name).topology_id, None if options is None else options.wait_secs, self._by)
 
     def activate(self, name: str) -> None:
         """Lets a topology's spouts emit."""
-        self._control.activate(self._named(name).topology_id, _BY)
+        self._control.activate(self._named(name).topology_id, self._by)
 
     def deactivate(self, name: str) -> None:
         """Stops a topology's spouts from emitting."""
-        self._control.deactivate(self._named(name).topology_id, _BY)
+        self._control.deactivate(self._named(name).topology_id, self._by)
 
     def rebalance(self, name: str, options: Any) -> None:
         """Restarts a topology, with other workers, executors or configuration.
@@ -147,12 +174,12 @@ class Handler(NoBlobs, Refused):
         if options.num_workers is not None:
             conf["topology.workers"] = options.num_workers
         executors = {_text(key, "num_executors"): count for key, count in (options.num_executors or {}).items()}
-        self._control.rebalance(self._named(name).topology_id, options.wait_secs, conf, executors, by=_BY)
+        self._control.rebalance(self._named(name).topology_id, options.wait_secs, conf, executors, by=self._by)
 
     def setLogConfig(self, name: str, config: Any) -> None:
         """Changes levels of a topology's loggers; the name is an id, as Storm's clients send one."""
         topology_id = self._by_id_or_name(name).topology_id
-        self._control.set_log_levels(topology_id, log_changes(config, self._control.now()), _BY)
+        self._control.set_log_levels(topology_id, log_changes(config, self._control.now()), self._by)
 
     def getLogConfig(self, name: str) -> Any:
         """Returns the levels of a topology's loggers that were changed."""
@@ -186,7 +213,9 @@ class Handler(NoBlobs, Refused):
         if options is not None and options.creds is not None and options.creds.creds:
             raise InvalidTopologyError("credentials of a topology are not supported; put secrets in its configuration")
         active = options is None or options.initial_status != interface().TopologyInitialStatus.INACTIVE
-        submissions.submit(self._control, self._uploads, _text(name, "name"), location, conf, topology, active)
+        submissions.submit(
+            self._control, self._uploads, _text(name, "name"), location, conf, topology, active, self._owner
+        )
 
     def _named(self, name: str) -> StormBase:
         name = _text(name, "name")
@@ -217,6 +246,28 @@ class Handler(NoBlobs, Refused):
         )
 
 
+class Allowed:
+    """A handler whose methods are refused to those who may not use them.
+
+    Args:
+        handler: the methods.
+        who: asks.
+    """
+
+    def __init__(self, handler: Handler, who: Who) -> None:
+        self._handler = handler
+        self._who = who
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._handler, name)
+
+        def checked(*arguments: Any) -> Any:
+            self._handler.check(name, arguments, self._who)
+            return method(*arguments)
+
+        return checked
+
+
 def frame_service(control: Control, conf: Mapping[str, Any], users: Mapping[str, str] | None = None) -> FrameService:
     """Returns what answers Thrift's frames.
 
@@ -232,14 +283,14 @@ def frame_service(control: Control, conf: Mapping[str, Any], users: Mapping[str,
     settings = ThriftSettings.of(conf)
     handler = Handler(control)
     return FrameService(
-        lambda frame: answer(handler, frame),
+        lambda frame, user: answer(handler.asked_by(user), frame),
         min(settings.most_bytes, MOST_BYTES),
         min(settings.threads, 64),
         None if users is None else lambda: DigestLogin(users),
     )
 
 
-def answer(handler: Handler, frame: bytes) -> bytes:
+def answer(handler: Handler | Allowed, frame: bytes) -> bytes:
     """Returns the answer to a call; both are messages of the binary protocol.
 
     Raises:
@@ -277,6 +328,8 @@ def answer(handler: Handler, frame: bytes) -> bytes:
 
 def _declared(error: Exception) -> Any:
     """Returns the exception of the interface that an error comes to; None if there is none."""
+    if isinstance(error, ForbiddenError):
+        return interface().AuthorizationException(msg=scrubbed(str(error)))
     if isinstance(error, NotAliveError):
         return interface().NotAliveException(msg=scrubbed(str(error)))
     if isinstance(error, AlreadyAliveError):

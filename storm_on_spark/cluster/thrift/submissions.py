@@ -62,7 +62,14 @@ _LOOK_SECS: Final = 0.02
 
 
 def submit(
-    control: Control, uploads: Uploads, name: str, location: str, conf: dict[str, Any], topology: Any, active: bool
+    control: Control,
+    uploads: Uploads,
+    name: str,
+    location: str,
+    conf: dict[str, Any],
+    topology: Any,
+    active: bool,
+    owner: str | None = None,
 ) -> str:
     """Submits a topology.
 
@@ -74,6 +81,7 @@ def submit(
         conf: the topology's configuration.
         topology: a `StormTopology`.
         active: whether its spouts emit at once.
+        owner: whose it is; the user of this Nimbus for None.
 
     Returns:
         The topology's id. It is listed, or its code is being copied. The upload is gone, also after an error.
@@ -101,7 +109,7 @@ def submit(
                 key=key,
                 name=name,
                 conf=without_secrets(conf),
-                owner=control.user,
+                owner=owner or control.user,
                 initial_status="ACTIVE" if active else "INACTIVE",
                 artifacts=tuple(artifacts_of(folder)),
             )

@@ -61,6 +61,7 @@ class RedisServer(Server):
         try:
             with socket.create_connection((HOST, self.port), timeout=1) as probe:
                 probe.sendall(b"PING\r\n")
-                return probe.recv(1) in (b"+", b"-")
+                said = probe.recv(64)
+                return said[:1] in (b"+", b"-") and not said.startswith(b"-LOADING")
         except OSError:
             return False

@@ -55,10 +55,11 @@ class UsesState(Processor, ABC):
     def make_state(
         self, conf: Mapping[str, Any], context: TopologyContext, index: int, tasks: int, store: Store
     ) -> tuple[Any, bool]:
-        """Returns the state of a task, and whether what it keeps is in `store`."""
+        """Returns the state of a task, and whether what it keeps is in `store` or in another system."""
         if isinstance(self.factory, StoredStateFactory):
             return self.factory.make_state_in(store, index, tasks), True
-        return self.factory.make_state(conf, context, index, tasks), False
+        made = self.factory.make_state(conf, context, index, tasks)
+        return made, getattr(made, "keeps_elsewhere", False)
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         rows: list[Row] = place.held.setdefault("rows", [])

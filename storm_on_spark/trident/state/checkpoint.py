@@ -21,6 +21,8 @@ from storm_on_spark.trident.state.values import OpaqueValue, StateType, Transact
 
 SNAPSHOT_KEY: Final = ("$snapshot",)
 """The key of the value of a state that has one only."""
+BATCH_KEY: Final = "$batch"
+"""The key of the batch that was written last, with its keys. It is no tuple, as those of values are."""
 
 
 class StoreBackingMap(IBackingMap[T], ITupleCollection):
@@ -50,7 +52,7 @@ class StoreBackingMap(IBackingMap[T], ITupleCollection):
 
     def get_tuples(self) -> Iterator[list[Any]]:  # noqa: D102
         for key, stored in self.store.items():
-            if key != SNAPSHOT_KEY:
+            if key not in (SNAPSHOT_KEY, BATCH_KEY):
                 yield [*key, value_of(stored)]
 
     def _put(self, key: Any, value: Any) -> None:
@@ -58,6 +60,31 @@ class StoreBackingMap(IBackingMap[T], ITupleCollection):
             self.store[key] = value
         else:
             self.store.put(key, value)
+
+
+class _BatchEntries(StoreBackingMap[Any]):
+    """Entries of opaque values: what an earlier attempt of a batch has written is taken back when it comes again."""
+
+    def __init__(self, store: Store | MutableMapping[Any, Any]) -> None:
+        super().__init__(store)
+        #: The keys that the batch under way has written, in their order; None outside of batches.
+        self._written: dict[tuple[Any, ...], None] | None = None
+        self._txid = 0
+
+    def begin(self, txid: int) -> None:
+        """Begins a batch."""
+        before, keys = self.store.get(BATCH_KEY) or (0, [])
+        if before == txid:
+            found = zip(keys, self.multi_get(keys), strict=True)
+            known = {key: value.without(txid) for key, value in found if value is not None}
+            super().multi_put(list(known), list(known.values()))
+        self._txid, self._written = txid, dict.fromkeys(keys if before == txid else ())
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        if self._written is not None:
+            self._written.update(dict.fromkeys(map(tuple, keys)))
+            self._put(BATCH_KEY, (self._txid, list(self._written)))
+        super().multi_put(keys, values)
 
 
 def value_of(stored: Any) -> Any:
@@ -70,7 +97,8 @@ def value_of(stored: Any) -> Any:
 class CheckpointMapState(SnapshottableMap[T], RemovableMapState, ITupleCollection):
     """A map, and one value beside it, in the checkpoint.
 
-    A removed key has None until the next batch; it may come again until then, so the entry goes only with that.
+    A batch that comes again finds opaque values as they were before it, also those of keys that it doesn't have any
+    more. A removed key has None until the next batch; it may come again until then, so the entry goes only with that.
 
     Args:
         store: the task's key-value state.
@@ -79,13 +107,16 @@ class CheckpointMapState(SnapshottableMap[T], RemovableMapState, ITupleCollectio
     """
 
     def __init__(self, store: Store | MutableMapping[Any, Any], kind: StateType = StateType.OPAQUE) -> None:
-        self._entries: StoreBackingMap[Any] = StoreBackingMap(store)
+        self._entries = _BatchEntries(store)
         super().__init__(map_of(kind, self._entries), SNAPSHOT_KEY)
+        self._opaque = kind is StateType.OPAQUE
         self._removed: list[Key] = []
         self._txid: int | None = None
 
     def begin_commit(self, txid: int | None) -> None:  # noqa: D102
         super().begin_commit(txid)
+        if self._opaque and txid is not None:
+            self._entries.begin(txid)
         if txid is None or txid != self._txid:
             self._entries.multi_remove(self._gone())
         self._removed = []

@@ -6,6 +6,9 @@ again, as the log of the run has them, while the other system has the later ones
 be refused or counted twice. So each task writes a mark beside its values: the run, and the last batch that it began to
 write. A batch of the same run before that one was written completely, as batches are committed in order, and its log
 gives it the same tuples: it is read, and not written again.
+
+The mark of an opaque state has the keys that were written, too. A batch that comes again first takes back what its
+earlier attempt did to them, as it may not have them any more.
 """
 
 from __future__ import annotations
@@ -71,6 +74,8 @@ class Mark(NamedTuple):
     run: str
     """The id of the run of the topology, which stays where it continues from its checkpoint."""
     txid: int
+    keys: tuple[str, ...] = ()
+    """The keys that were written, of an opaque state."""
 
     @classmethod
     def of(cls, text: str) -> Mark:
@@ -83,9 +88,15 @@ class Mark(NamedTuple):
             found = json.loads(text)
         except ValueError:
             found = None
-        if not isinstance(found, dict) or not isinstance(found.get("run"), str) or type(found.get("txid")) is not int:
-            raise EncodingError(f"expected the mark of a task, with run and txid (found {text!r:.100})")
-        return cls(found["run"], found["txid"])
+        if isinstance(found, dict):
+            run, txid, keys = found.get("run"), found.get("txid"), found.get("keys")
+            if isinstance(run, str) and type(txid) is int and isinstance(keys, list):
+                return cls(run, txid, tuple(map(str, keys)))
+        raise EncodingError(f"expected the mark of a task, with run, txid and keys (found {text!r:.100})")
+
+    def to_text(self) -> str:
+        """Writes the mark."""
+        return json.dumps(self._asdict(), ensure_ascii=False, separators=(",", ":"))
 
     def is_behind(self, run: str, txid: int) -> bool:
         """Returns whether a batch is completely in the state already.
@@ -112,22 +123,33 @@ class _Texts(IBackingMap[Any]):
         self._kind = kind
         self._pause = pause
         self._failures = 0
-        #: What the next write writes first.
-        self.before: dict[str, str] = {}
-        #: What the last write has written first; None until somebody writes.
-        self.written: dict[str, str] | None = None
+        self.mark_key = ""
+        #: What is written with the values; None outside of batches.
+        self.mark: Mark | None = None
+        #: The mark as this task has written or read it; None if there is none.
+        self.known: Mark | None = None
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
-        texts = [key_to_text(key) for key in keys]
+        return self.stored([key_to_text(key) for key in keys])
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        self.put(dict(zip(map(key_to_text, keys), values, strict=True)))
+
+    def stored(self, texts: Sequence[str]) -> list[Any]:
         found = self.read(texts)
         return [value_from_text(self._kind, found[text]) if text in found else None for text in texts]
 
-    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
-        entries = {key_to_text(key): value_to_text(self._kind, value) for key, value in zip(keys, values, strict=True)}
+    def put(self, values: Mapping[str, Any]) -> None:
+        entries = {key: value_to_text(self._kind, value) for key, value in values.items()}
+        mark = self.mark
+        if mark is not None:
+            if self._kind is StateType.OPAQUE:
+                mark = mark._replace(keys=tuple(dict.fromkeys([*mark.keys, *entries])))
+            entries = {self.mark_key: mark.to_text(), **entries}
         with self._reaching():
-            self._store.write({**self.before, **entries})
-        if self.before:
-            self.before, self.written = {}, self.before
+            self._store.write(entries)
+        if mark is not None:
+            self.mark = self.known = mark
 
     def read(self, texts: Sequence[str]) -> Mapping[str, str]:
         if not texts:
@@ -167,6 +189,8 @@ class ExternalMapState(SnapshottableMap[Any]):
         pause: waits for some seconds.
     """
 
+    keeps_elsewhere = True
+
     def __init__(
         self,
         store: TextStore,
@@ -178,9 +202,7 @@ class ExternalMapState(SnapshottableMap[Any]):
     ) -> None:
         self._store, self._kind, self._run, self._cache_size = store, kind, run, cache_size
         self._texts = _Texts(store, kind, pause)
-        self._mark_key = f"$mark {part}"
-        #: The text of the mark as this task has written or read it; None if there is none.
-        self._mark: str | None = None
+        self._texts.mark_key = f"$mark {part}"
         self._in_batch = self._past = False
         self._forget()
 
@@ -196,24 +218,14 @@ class ExternalMapState(SnapshottableMap[Any]):
             StoreAwayError: the system doesn't answer.
         """
         self._in_batch = self._past = False
-        self._texts.before = {}
+        self._texts.mark = None
         if txid is not None:
-            mark = self._texts.read([self._mark_key]).get(self._mark_key)
-            if mark != self._mark:
-                self._forget()
-                self._mark = mark
-            if mark is not None and self._kind is not StateType.NON_TRANSACTIONAL:
-                self._past = Mark.of(mark).is_behind(self._run, txid)
-            if self._past:
-                _log.info("%s has batch %s already", self._store.title, txid)
-            else:
-                self._texts.before = {self._mark_key: json.dumps(Mark(self._run, txid)._asdict())}
+            self._begin(txid)
         super().begin_commit(None if self._past else txid)
         self._in_batch = True
 
     def commit(self, txid: int | None) -> None:  # noqa: D102
-        if self._texts.written is not None:
-            self._mark, self._texts.written = self._texts.written[self._mark_key], None
+        self._texts.mark = None
         self._in_batch = self._past = False
         super().commit(txid)
 
@@ -231,6 +243,25 @@ class ExternalMapState(SnapshottableMap[Any]):
     def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:  # noqa: D102
         if not self._past:
             super().multi_put(keys, values)
+
+    def _begin(self, txid: int) -> None:
+        texts = self._texts
+        text = texts.read([texts.mark_key]).get(texts.mark_key)
+        mark = None if text is None else Mark.of(text)
+        if mark != texts.known:
+            self._forget()
+            texts.known = mark
+        if mark is not None and self._kind is not StateType.NON_TRANSACTIONAL:
+            self._past = mark.is_behind(self._run, txid)
+            if self._past:
+                _log.info("%s has batch %s already", self._store.title, txid)
+                return
+        again = mark is not None and (mark.run, mark.txid) == (self._run, txid)
+        texts.mark = mark if again else Mark(self._run, txid)
+        if again and mark is not None and mark.keys:
+            found = zip(mark.keys, texts.stored(mark.keys), strict=True)
+            texts.put({key: value.without(txid) for key, value in found if value is not None})
+            self._forget()
 
     def _forget(self) -> None:
         super().__init__(map_of(self._kind, CachedMap(self._texts, self._cache_size)), SNAPSHOT_KEY)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from storm_on_spark.api.task.context import TopologyContext
@@ -47,6 +47,9 @@ class Store(Protocol):
 
 class State(ABC):
     """Where a task keeps what is left of batches. All changes by a batch lie between the two calls."""
+
+    keeps_elsewhere: ClassVar[bool] = False
+    """Whether nothing of it is in its attributes. Otherwise these are saved in the checkpoint, as those of a bolt."""
 
     @abstractmethod
     def begin_commit(self, txid: int | None) -> None:

@@ -85,6 +85,20 @@ class OpaqueValue:
         """
         return OpaqueValue(txid, value, self.get(txid))
 
+    def without(self, txid: int) -> OpaqueValue:
+        """Returns the value as if batch `txid` had not changed it.
+
+        Storm's rule has no such step: a key that an attempt has changed, and the next attempt does not have, keeps what
+        the failed attempt did.
+
+        Example:
+            >>> OpaqueValue(2, curr=7, prev=4).without(2)
+            OpaqueValue(curr_txid=2, curr=4, prev=4)
+            >>> OpaqueValue(2, curr=7, prev=4).without(3)
+            OpaqueValue(curr_txid=2, curr=7, prev=4)
+        """
+        return OpaqueValue(txid, self.prev, self.prev) if self.curr_txid == txid else self
+
 
 @dataclass(frozen=True)
 class TransactionalValue:

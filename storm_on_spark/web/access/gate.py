@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from storm_on_spark.cluster.errors import AuthenticationError
+from storm_on_spark.cluster.errors import AuthenticationError, ForbiddenError
 from storm_on_spark.cluster.security.addresses import asked_host, is_loopback
+from storm_on_spark.cluster.security.permissions import Right
 from storm_on_spark.web.access.sessions import Role, Session, Sessions, same
 
 SAFE_HEADERS: Final = {
@@ -47,6 +48,9 @@ class Login(Protocol):
     def role(self, user: str, secret: str) -> tuple[str, Role] | None:
         """Returns name and role for a token (without a user) or a password; None if it is wrong."""
 
+    def may(self, name: str, right: Right, topology_id: str) -> bool:
+        """Returns whether an owner may do something with a topology, or with what belongs to all (empty)."""
+
 
 @dataclass(frozen=True)
 class CodesOnly:
@@ -58,6 +62,10 @@ class CodesOnly:
     def role(self, user: str, secret: str) -> tuple[str, Role] | None:
         """Nobody has a password."""
         return None
+
+    def may(self, name: str, right: Right, topology_id: str) -> bool:
+        """Nobody is an owner."""
+        return False
 
 
 class Gate:
@@ -107,6 +115,26 @@ class Gate:
         self.check_origin(request)
         if not same(csrf, session.csrf):
             raise AuthenticationError("the form is not of this session: load its page again")
+
+    def may(self, session: Session, right: Right, topology_id: str = "") -> bool:
+        """Returns whether a session may do something."""
+        if session.role == "operator" or right in ("open", "read"):
+            return True
+        if session.role == "reader":
+            return right in ("topology read", "see all")
+        return self.login.may(session.name, right, topology_id)
+
+    def check_right(self, session: Session | None, right: Right, topology_id: str = "") -> None:
+        """Refuses what a session may not.
+
+        Raises:
+            ForbiddenError: it may not.
+        """
+        if session is not None and not self.may(session, right, topology_id):
+            what = "may read, and change nothing"
+            if session.role == "owner":
+                what = "may not do that here: a topology's owner, its topology.users and nimbus.admins may"
+            raise ForbiddenError(f"{session.name} {what}")
 
     def check_origin(self, request: Request) -> None:
         """Refuses a form of another site's page.

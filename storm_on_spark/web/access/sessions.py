@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Role = Literal["reader", "operator"]
-"""A reader sees everything, and an operator may also change something."""
+Role = Literal["reader", "owner", "operator"]
+"""A reader sees everything, and an operator may also change it; for an owner it depends on the topology."""
 
 _MOST_SESSIONS: Final = 1000
 _MOST_CODES: Final = 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -114,6 +113,16 @@ def test_batches_of_the_run_that_are_committed_already_change_nothing(make: Make
     for txid in range(3, 8):
         assert add(again, txid, a=1, **{f"only {txid}": 1})[0] == max(txid, 5)
     assert again.multi_get([["a"], ["only 3"], ["only 7"]]) == [7, 1, 1]
+
+
+def test_a_batch_that_comes_again_without_a_key_takes_back_what_it_did_to_it(make: Make) -> None:
+    add(state_of(make("words")), 1, a=1)
+    add(state_of(make("words")), 2, a=5, b=5, c=5)
+    state = state_of(make("words"))
+    assert add(state, 2, c=7) == [7]
+    assert state_of(make("words")).multi_get([["a"], ["b"], ["c"]]) == [1, None, 7]
+    assert add(state, 2, a=3) == [4]
+    assert add(state, 3, a=1, b=1, c=1) == [5, 1, 1]
 
 
 def test_another_run_may_not_write_earlier_batches(make: Make) -> None:
@@ -257,7 +266,7 @@ def test_a_database_has_a_batch_or_not(tmp_path: Path) -> None:
     with sqlite3.connect(place) as other:
         rows = dict(other.execute("SELECT entry_key, entry_value FROM storm_states").fetchall())
         other.execute("DROP TRIGGER refuse")
-    assert rows == {'["a"]': "[1,1,null]", "$mark 0/1": json.dumps({"run": "count-1", "txid": 1})}
+    assert rows == {'["a"]': "[1,1,null]", "$mark 0/1": '{"run":"count-1","txid":1,"keys":["[\\"a\\"]"]}'}
     assert add(state, 2, a=1, b=1) == [2, 1]
 
 

@@ -104,8 +104,28 @@ def test_streams_of_one_session_are_in_real_time_and_do_not_disturb_each_other(h
     assert not [each for each in there if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 
 
+def test_a_stream_in_real_time_goes_on_exactly_when_its_container_is_killed(home: Path) -> None:
+    text = "rate --messagesPerSecond=200 --maxMessages=1200 | counter --name=numbers"
+    with ZooKeeperServer(home / "zookeeper", tick=0.2) as server, Cluster(home, server.connect_string) as xd:
+        xd.start(admins=1, containers=2)
+        xd.create("counted", text)
+        xd.deploy("counted", fused=True)
+        before = eventually(lambda: _count(xd) > 100 and _count(xd), xd.logs)
+        assert before < 1_200
+        [source] = [each for each in _modules(xd) if each["name"] == "counted.source.rate.1"]
+        assert source["deploymentProperties"]["fused"] == "real time"
+        xd.kill_container(source["containerId"])
+        eventually(lambda: _count(xd) >= 1_200, xd.logs)
+        assert _count(xd) == 1_200
+
+
 def _modules(xd: Cluster) -> list[dict[str, Any]]:
     return list(xd.ask("GET", "/runtime/modules?size=100")["content"])
+
+
+def _count(xd: Cluster) -> int:
+    named = [each["name"] for each in xd.ask("GET", "/metrics/counters")["content"]]
+    return int(xd.ask("GET", "/metrics/counters/numbers")["value"]) if named else 0
 
 
 def _letters(home: Path) -> list[dict[str, Any]]:

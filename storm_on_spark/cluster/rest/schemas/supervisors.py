@@ -18,6 +18,7 @@ class SupervisorStatus(View, frozen=True, kw_only=True):
     slots_free: int
     version: str
     blacklisted: bool = False
+    """Whether it is drained: it gets no topologies."""
     total_mem: float = 0.0
     total_cpu: float = 0.0
     used_mem: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 
 from storm_on_spark import LocalDRPC
 from storm_on_spark.api.errors import ConfigError, SetupError
@@ -287,6 +289,24 @@ def test_whoever_has_no_token_is_let_in_nowhere(tmp_path: Path) -> None:
         answering.join()
 
 
+def test_a_new_token_is_let_in_without_a_restart(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    old, new = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
+    secret(token, old)
+    with DRPCServer({"nimbus.auth.token.file": str(token)}, ANY) as server:
+        assert topology(server).call("fetchRequest", "f").request_id == ""
+        token.write_text(f"{new}\n{old}\n")
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                found = topology(server).call("fetchRequest", "f")
+                break
+            except AuthenticationError:
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        assert found.request_id == ""
+
+
 def test_a_server_that_others_reach_needs_a_token() -> None:
     with pytest.raises(SetupError, match=r"drpc\.bind\.address '0\.0\.0\.0' can be reached from other hosts"):
         DRPCServer({"drpc.bind.address": "0.0.0.0"}, ANY)
@@ -326,3 +346,33 @@ def test_a_local_drpc_is_a_server_with_a_token_of_its_own() -> None:
     assert not file.exists()
     with pytest.raises(DRPCExecutionException):
         drpc.execute("f", "x")
+
+
+def test_with_a_certificate_all_three_ports_speak_tls(tmp_path: Path) -> None:
+    ca = trustme.CA()
+    certificate = ca.issue_cert("localhost")
+    ca.cert_pem.write_to_path(tmp_path / "ca.pem")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "certificate.pem")
+    key = secret(tmp_path / "key.pem", certificate.private_key_pem.bytes().decode())
+    token = secret(tmp_path / "token", "0123456789abcdef0123456789abcdef")
+    tls = {"storm.tls.ca.file": str(tmp_path / "ca.pem")}
+    conf = {
+        **tls,
+        "storm.tls.certificate.file": str(tmp_path / "certificate.pem"),
+        "storm.tls.key.file": key,
+        "nimbus.auth.token.file": token,
+    }
+    with DRPCServer(conf, ANY) as server:
+        answering = Answering(server, exclaim)
+        answering.start()
+        trusted = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        with (
+            client(server, **tls) as thrift,
+            httpx.Client(auth=TokenAuth(Tokens.from_file(token)), verify=trusted) as http,
+        ):
+            assert thrift.execute("f", "x") == "x!"
+            assert http.get(f"{server.url}/drpc/f/y").text == "y!"
+            thrift.execute("f", "end")
+        answering.join()
+        with pytest.raises(DRPCExecutionException, match="can't be reached"):
+            client(server).execute("f", "x")

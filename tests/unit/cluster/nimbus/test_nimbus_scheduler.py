@@ -221,3 +221,22 @@ def test_what_is_to_be_moved_anyway_is_moved_once() -> None:
         storms["t000"], launch=1, transition=Transition(kind="kill", due_at=9.0, previous="ACTIVE")
     )
     assert decide(storms, placed, supervisors, silent=["t000"]) == Decision()
+
+
+def test_a_drained_supervisor_gets_nothing_and_loses_what_finds_a_slot() -> None:
+    supervisors = {name: supervisor(name) for name in ("a", "b")}
+    storms = {name: storm(name) for name in ("t1", "t2", "t3", "t4")}
+    placed = {
+        "t1": assignment("t1", supervisor_id="a", port=6700),
+        "t2": assignment("t2", supervisor_id="a", port=6701),
+        "t3": assignment("t3", supervisor_id="b", port=6700),
+    }
+    del storms["t4"]
+    decision = schedule(storms, placed, supervisors, ["t1", "t2", "t3"], (), 7, 0.0, drained=["a"])
+    assert [(a.topology_id, a.supervisor_id, a.port) for a in decision.assign] == [("t1", "b", 6701)]
+    storms["t4"] = storm("t4")
+    decision = schedule(storms, placed, supervisors, ["t1", "t2", "t3"], (), 7, 0.0, drained=["a"])
+    assert [a.topology_id for a in decision.assign] == ["t4"], "who has no slot comes first"
+    decision = schedule(storms, {}, supervisors, (), (), 7, 0.0, drained=["a", "b"])
+    assert not decision.assign
+    assert all("drained" in reason for reason in decision.waiting.values())

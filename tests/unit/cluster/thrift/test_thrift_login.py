@@ -144,7 +144,7 @@ def port() -> Iterator[int]:
         await Response("http")(scope, receive, send)
 
     listener = listen("127.0.0.1", 0)
-    frames = FrameService(lambda frame: frame, 100, 1, lambda: DigestLogin(USERS))
+    frames = FrameService(lambda frame, user: frame, 100, 1, lambda: DigestLogin(USERS))
     server = HttpServer(app, listener, Limits(head_secs=0.5), frames=frames)
     server.start()
     yield listener.getsockname()[1]

@@ -222,7 +222,7 @@ def test_the_state_in_the_checkpoint_lists_and_removes_entries(store: Any) -> No
     assert state.multi_get([["a", 1]]) == [None]
     state.begin_commit(3)
     state.commit(3)
-    assert (list(state.get_tuples()), len(store), state.get()) == ([], 1, 9)
+    assert (list(state.get_tuples()), len(store), state.get()) == ([], 2, 9), "the value, and the last batch"
 
 
 def test_a_removal_that_comes_again_without_it_is_taken_back() -> None:
@@ -239,6 +239,26 @@ def test_a_removal_that_comes_again_without_it_is_taken_back() -> None:
     state.begin_commit(3)
     state.commit(3)
     assert state.multi_get([["a"]]) == [4]
+
+
+@pytest.mark.parametrize("make", [dict, StoredState])
+def test_a_batch_that_comes_again_without_a_key_takes_back_what_it_did_to_it(make: Any) -> None:
+    store = make()
+
+    def add(txid: int, **counts: int) -> list[int]:
+        state: CheckpointMapState[int] = MemoryMapState(store)
+        state.begin_commit(txid)
+        results = state.multi_update([[key] for key in counts], [adding(count) for count in counts.values()])
+        state.commit(txid)
+        return results
+
+    add(1, a=1)
+    add(2, a=5, b=5, c=5)
+    assert add(2, c=7) == [7]
+    assert MemoryMapState[int](store).multi_get([["a"], ["b"], ["c"]]) == [1, None, 7]
+    assert add(2, a=3) == [4]
+    assert add(3, a=1, b=1, c=1) == [5, 1, 1]
+    assert len(list(MemoryMapState[int](store).get_tuples())) == 3
 
 
 def test_updaters_by_aggregators() -> None:
