@@ -15,6 +15,7 @@ import msgspec
 from storm_on_spark.cluster.nimbus.draining import DrainPage
 from storm_on_spark.cluster.rest import schemas
 from storm_on_spark.cluster.rest.log_config import NamedLevel
+from storm_on_spark.cluster.supervisor.health import Checked
 from storm_on_spark.xd.admin.rest import schemas as streams
 
 FILE = Path(__file__).parent.parent / "storm_on_spark" / "cli" / "output.schema.json"
@@ -353,6 +354,13 @@ class Killed(Operation):
     wait_secs: float | None
 
 
+class NodeHealth(Document):
+    """`node-health-check`."""
+
+    healthy: bool
+    checks: tuple[Checked, ...]
+
+
 class ChangedLevels(Document):
     """`set-log-level`."""
 
@@ -571,6 +579,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "kill": (Killed, Failed),
     "cluster": (Cluster, Failed),
     "drain": (DrainPage, Failed),
+    "node-health-check": (NodeHealth, Failed),
     "ui": (Ui, Failed),
     "nimbuses": (schemas.NimbusSummaries, Failed),
     "heartbeats": (HeartbeatNames, Heartbeat, Failed),

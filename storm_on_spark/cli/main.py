@@ -58,6 +58,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "pacemaker": ("daemons.pacemaker", "Run a Pacemaker, which keeps heartbeats in memory."),
         "supervisor": ("daemons.supervisor", "Run a supervisor."),
         "drpc": ("daemons.drpc", "Run a DRPC server, which hands requests to topologies."),
+        "node-health-check": ("daemons.node_health_check", "Run this machine's health checks."),
         "xd-admin": ("daemons.xd_admin", "Run an admin of streams."),
         "xd-container": ("daemons.xd_container", "Run a container of modules of streams."),
         "xd-singlenode": ("daemons.xd_singlenode", "Run ZooKeeper, an admin and a container in one process."),

@@ -20,6 +20,7 @@ Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are t
     changes/c-<number>                ChangeRecord    who changed which topology, the last few hundred
     logconfigs/<topology id>          LogConfig       levels of its loggers that were changed
     drains/<supervisor id>            Drain           a supervisor that gets no drivers
+    unhealthy/<supervisor id>*        Unhealthy       a supervisor on a machine that is not fit
     credentials/<topology id>         bytes           only with authentication and an ACL
 """
 
@@ -46,6 +47,7 @@ CREDENTIALS = "credentials"
 CHANGES = "changes"
 LOGCONFIGS = "logconfigs"
 DRAINS = "drains"
+UNHEALTHY = "unhealthy"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ _FOLDERS = (
     CHANGES,
     LOGCONFIGS,
     DRAINS,
+    UNHEALTHY,
 )
 
 STORM = Layout({**dict.fromkeys(_FOLDERS, b""), LEADER_INFO: b"", COUNTER: b"0"}, LEADER_LOCK, LEADER_INFO)

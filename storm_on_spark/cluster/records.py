@@ -268,6 +268,16 @@ class Drain(Record, frozen=True):
     """Seconds since the epoch."""
 
 
+class Unhealthy(Record, frozen=True):
+    """A supervisor on a machine whose health checks fail; ephemeral."""
+
+    signed: ClassVar[bool] = True
+    supervisor_id: str
+    reason: str
+    time: float
+    """Seconds since the epoch."""
+
+
 class ErrorRecord(Record, frozen=True):
     """An error of a component, as Storm keeps it for the UI."""
 

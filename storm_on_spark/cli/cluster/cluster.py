@@ -62,6 +62,9 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
                 for row in summary["pacemakers"]
             ],
         )
+    for row in supervisors:
+        if row["unhealthy"]:
+            echo(f"Supervisor {row['id']} on {row['host']} is not fit: {row['unhealthy']}")
     if supervisors:
         echo()
         print_result(
@@ -72,12 +75,16 @@ def show(screen: Console, summary: Json, supervisors: list[Json]) -> None:
                     "host": row["host"],
                     "uptime": row["uptime"],
                     "slots": row["slotsTotal"],
-                    "used": f"{row['slotsUsed']}, drained" if row["blacklisted"] else row["slotsUsed"],
+                    "used": f"{row['slotsUsed']}, {_why(row)}" if row["blacklisted"] else row["slotsUsed"],
                     "version": row["version"],
                 }
                 for row in supervisors
             ],
         )
+
+
+def _why(row: Json) -> str:
+    return "not fit" if row["unhealthy"] else "drained"
 
 
 def _writers(names: list[str]) -> str:

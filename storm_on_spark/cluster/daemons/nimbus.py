@@ -59,7 +59,7 @@ from storm_on_spark.runtime.processes.lock_file import locked
 logger = logging.getLogger(__name__)
 
 _ACTED_ON: Final = frozenset(
-    {"submissions", "storms", "assignments", "supervisors", "owners", "code", "drains", "leader-info"}
+    {"submissions", "storms", "assignments", "supervisors", "owners", "code", "drains", "unhealthy", "leader-info"}
 )
 """Folders whose changes the leader looks at at once."""
 _RETRY_SECS: Final = 1.0

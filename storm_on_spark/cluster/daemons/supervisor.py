@@ -29,8 +29,15 @@ from storm_on_spark.cluster.errors import ClusterError, CodeError, UnavailableEr
 from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
 from storm_on_spark.cluster.heartbeats.writer import supervisor_pulses
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, NIMBUSES, OWNERS, STORMS, SUPERVISORS
-from storm_on_spark.cluster.records import CodeManifest, ErrorRecord, Ownership, StormBase, SupervisorInfo
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, NIMBUSES, OWNERS, STORMS, SUPERVISORS, UNHEALTHY
+from storm_on_spark.cluster.records import (
+    CodeManifest,
+    ErrorRecord,
+    Ownership,
+    StormBase,
+    SupervisorInfo,
+    Unhealthy,
+)
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.proofs import auth_of
 from storm_on_spark.cluster.security.settings import SecuritySettings
@@ -39,6 +46,7 @@ from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.state import ClusterState, ClusterView
 from storm_on_spark.cluster.supervisor.code import CodeStore
+from storm_on_spark.cluster.supervisor.health import HealthSettings, check_health, why_unhealthy
 from storm_on_spark.cluster.supervisor.logs import LogServer
 from storm_on_spark.cluster.supervisor.old_logs import sweep
 from storm_on_spark.cluster.supervisor.process import DRIVER, DriverProcess
@@ -55,6 +63,8 @@ log = logging.getLogger(__name__)
 _LOOK_SECS = 0.2
 """Between two looks at the drivers; news of the cluster are looked at when they come."""
 _KILL_SECS = 10.0
+HEALTH_SECS = 60.0
+"""Between two checks of the machine's health."""
 _SWEEP_SECS = 600.0
 """Between two looks at logs that may have been kept long enough."""
 _FILES = (
@@ -85,6 +95,9 @@ class Supervisor:
     def __init__(self, conf: Mapping[str, Any], driver: str = DRIVER) -> None:
         self._conf = _absolute(conf)
         self._settings, self._log_settings = SupervisorSettings.of(conf), LogSettings.of(conf)
+        self._health = HealthSettings.of(conf)
+        #: Why the machine was not fit at the last look; empty if it was.
+        self._unhealthy = ""
         self._zookeeper = ZooKeeperSettings.from_conf(conf)
         self._security = SecuritySettings.of(self._conf)
         self._tokens = Tokens.of(self._security)
@@ -328,7 +341,7 @@ class Supervisor:
         again = threading.Event()
         if self._session is not None:
             self._session.add_listener(lambda state: again.set() if state == "CONNECTED" else None)
-        sweep_at = time.monotonic()
+        sweep_at = health_at = time.monotonic()
         while not self._stopping.is_set():
             self._register()
             if self._pulses is not None:
@@ -336,10 +349,28 @@ class Supervisor:
             if time.monotonic() >= sweep_at:
                 sweep_at = time.monotonic() + _SWEEP_SECS
                 self._in_background(lambda state: self._sweep_logs())
+            if self._health.folder is not None and time.monotonic() >= health_at:
+                health_at = time.monotonic() + HEALTH_SECS
+                self._in_background(self._check_health)
             deadline = time.monotonic() + pause
             while not self._stopping.is_set() and time.monotonic() < deadline and not again.is_set():
                 self._stopping.wait(min(0.1, pause))
+            if again.is_set():
+                # What the former session said of the machine goes with it.
+                health_at = 0.0
             again.clear()
+
+    def _check_health(self, state: ClusterState) -> None:
+        """Runs the scripts, and says in ZooKeeper whether the machine is fit; what runs here is left alone."""
+        why = why_unhealthy(check_health(self._health), fail_on_timeouts=self._health.fail_on_timeouts)
+        if why != self._unhealthy:
+            log.warning("this machine is %s", f"not fit: {why}" if why else "fit again")
+        if why:
+            record = Unhealthy(supervisor_id=self.supervisor_id, reason=scrubbed(why), time=time.time())
+            state.create_ephemeral(record, UNHEALTHY, self.supervisor_id)
+        elif state.stat(UNHEALTHY, self.supervisor_id) is not None:
+            state.delete(UNHEALTHY, self.supervisor_id)
+        self._unhealthy = why
 
     def _sweep_logs(self) -> None:
         """Removes logs that have been kept long enough; none while the list of topologies is unknown."""

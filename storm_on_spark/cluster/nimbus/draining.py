@@ -38,8 +38,11 @@ class DrainPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def drained_of(snapshot: ClusterSnapshot) -> frozenset[str]:
-    """Returns the ids of the drained supervisors; one whose record can't be read counts as one."""
-    return frozenset({*snapshot.drains, *snapshot.unread(DRAINS)})
+    """Returns the ids of supervisors that get no topologies: drained ones, and those on machines that are not fit.
+
+    One whose record can't be read counts as one.
+    """
+    return frozenset({*snapshot.drains, *snapshot.unread(DRAINS), *snapshot.unhealthy})
 
 
 def supervisor_named(snapshot: ClusterSnapshot, name: str) -> str:

@@ -208,6 +208,7 @@ def _supervisors(picture: Picture, chosen: Iterable[SupervisorInfo]) -> list[Sup
     found, drained = [], drained_of(picture.snapshot)
     for supervisor in sorted(chosen, key=lambda s: (s.host, s.supervisor_id)):
         uptime = picture.now - supervisor.started_at
+        ill = picture.snapshot.unhealthy.get(supervisor.supervisor_id)
         used = picture.slots_used.get(supervisor.supervisor_id, 0)
         found.append(
             SupervisorStatus(
@@ -219,6 +220,7 @@ def _supervisors(picture: Picture, chosen: Iterable[SupervisorInfo]) -> list[Sup
                 slots_used=used,
                 slots_free=0 if supervisor.supervisor_id in drained else max(0, len(supervisor.slots) - used),
                 blacklisted=supervisor.supervisor_id in drained,
+                unhealthy="" if ill is None else ill.reason,
                 version=supervisor.version,
                 worker_logs_link=picture.logs_link(supervisor),
             )

@@ -21,6 +21,7 @@ from storm_on_spark.cluster.paths import (
     STORMS,
     SUBMISSIONS,
     SUPERVISORS,
+    UNHEALTHY,
     WORKERBEATS,
 )
 from storm_on_spark.cluster.records import (
@@ -35,6 +36,7 @@ from storm_on_spark.cluster.records import (
     StormBase,
     Submission,
     SupervisorInfo,
+    Unhealthy,
     WorkerBeat,
 )
 from storm_on_spark.cluster.security.keyring import Keyring, Stamps
@@ -52,6 +54,7 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     WORKERBEATS: WorkerBeat,
     LOGCONFIGS: LogConfig,
     DRAINS: Drain,
+    UNHEALTHY: Unhealthy,
 }
 """The type of the records in each folder."""
 

@@ -19,6 +19,7 @@ from storm_on_spark.cluster.records import (
     StormBase,
     Submission,
     SupervisorInfo,
+    Unhealthy,
     WorkerBeat,
 )
 
@@ -68,6 +69,7 @@ class ClusterSnapshot:
     workerbeats: Mapping[str, WorkerBeat] = field(default_factory=_nothing)
     logconfigs: Mapping[str, LogConfig] = field(default_factory=_nothing)
     drains: Mapping[str, Drain] = field(default_factory=_nothing)
+    unhealthy: Mapping[str, Unhealthy] = field(default_factory=_nothing)
     versions: Mapping[str, Mapping[str, int]] = field(default_factory=_nothing)
     """Folder -> name -> version of the node, for `Put`, `Check` and `take_ownership`."""
     problems: Mapping[str, str] = field(default_factory=_nothing)

@@ -18,7 +18,9 @@ class SupervisorStatus(View, frozen=True, kw_only=True):
     slots_free: int
     version: str
     blacklisted: bool = False
-    """Whether it is drained: it gets no topologies."""
+    """Whether it gets no topologies: it is drained, or its machine is not fit."""
+    unhealthy: str = ""
+    """Ours: why its machine is not fit, by its health checks."""
     total_mem: float = 0.0
     total_cpu: float = 0.0
     used_mem: float = 0.0
