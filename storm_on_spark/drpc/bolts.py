@@ -14,9 +14,9 @@ from storm_on_spark.api.errors import FailedException
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.drpc.connection import Address, DRPCConnection
+from storm_on_spark.drpc.connection import DRPCConnection
 from storm_on_spark.drpc.errors import DRPCExecutionException
-from storm_on_spark.drpc.return_info import read_return_info
+from storm_on_spark.drpc.return_info import parse_return_info
 
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
@@ -42,14 +42,10 @@ class PrepareRequest(BaseBasicBolt):
 
     stateless = True
 
-    def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        """Keeps the configuration."""
-        self._conf = conf
-
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Splits a request."""
         # The server's id: nobody can guess it, and it is the same if this is executed again.
-        request, _ = read_return_info(tup[1], self._conf)
+        request = parse_return_info(tup[1]).id
         collector.emit([request, tup[0]], ARGS_STREAM)
         collector.emit([request, tup[1]], RETURN_STREAM)
         collector.emit([request], ID_STREAM)
@@ -142,7 +138,8 @@ class ReturnResults(BaseBasicBolt):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Begins without a connection."""
         self._conf = conf
-        self._connections: dict[Address, DRPCConnection] = {}
+        #: Host, port and login files -> the connection.
+        self._connections: dict[object, DRPCConnection] = {}
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Returns a result.
@@ -150,20 +147,22 @@ class ReturnResults(BaseBasicBolt):
         Raises:
             FailedException: the server can't be reached, or refuses it.
         """
-        request, server = read_return_info(tup[1], self._conf)
-        connection = self._connections.get(server)
+        info = parse_return_info(tup[1])
+        known = (info.host, info.port, info.login)
+        connection = self._connections.get(known)
         if connection is None:
-            connection = self._connections[server] = DRPCConnection(server, "DistributedRPCInvocations", _ANSWER_SECS)
+            server = info.server(self._conf)
+            connection = self._connections[known] = DRPCConnection(server, "DistributedRPCInvocations", _ANSWER_SECS)
         for attempts_left in (1, 0):
             try:
-                connection.call("result", request, str(tup[0]))
+                connection.call("result", info.id, str(tup[0]))
                 return
             except (OSError, AuthenticationError, DRPCExecutionException) as error:
                 # The server may have closed a connection that was idle.
                 connection.close()
                 if not attempts_left:
-                    log.warning("a result can't be returned to %s: %s", server, error)
-                    raise FailedException(f"a result can't be returned to {server}: {error}") from error
+                    log.warning("a result can't be returned to %s: %s", connection.address, error)
+                    raise FailedException(f"a result can't be returned to {connection.address}: {error}") from error
 
     def cleanup(self) -> None:
         """Ends the connections."""
