@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from storm_on_spark.cluster.nimbus.draining import DrainPage
+from storm_on_spark.cluster.nimbus.repairs import Problem
 from storm_on_spark.cluster.rest import schemas
 from storm_on_spark.cluster.rest.log_config import NamedLevel
 from storm_on_spark.cluster.supervisor.health import Checked
@@ -361,6 +362,13 @@ class NodeHealth(Document):
     checks: tuple[Checked, ...]
 
 
+class AdminProblems(Document):
+    """`admin check`, and `admin repair`, which says whether anything was changed."""
+
+    problems: list[Problem]
+    repaired: bool | msgspec.UnsetType = msgspec.UNSET
+
+
 class ChangedLevels(Document):
     """`set-log-level`."""
 
@@ -579,6 +587,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "kill": (Killed, Failed),
     "cluster": (Cluster, Failed),
     "drain": (DrainPage, Failed),
+    "admin": (AdminProblems, Failed),
     "node-health-check": (NodeHealth, Failed),
     "ui": (Ui, Failed),
     "nimbuses": (schemas.NimbusSummaries, Failed),

@@ -42,6 +42,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "kill": ("cluster.kill", "End a topology."),
         "cluster": ("cluster.cluster", "Show a cluster's summary and its supervisors."),
         "drain": ("cluster.drain", "Take topologies away from a supervisor."),
+        "admin": ("cluster.admin", "Find and repair what is left over in a cluster."),
         "ui": ("cluster.ui", "Print a link to the pages of a cluster."),
         "nimbuses": ("cluster.nimbuses", "List the Nimbuses of a cluster, the leader first."),
         "heartbeats": ("cluster.heartbeats", "Look at drivers' heartbeats where they are kept."),

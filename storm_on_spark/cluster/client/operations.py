@@ -39,6 +39,14 @@ class Operations:
             return self._get(f"{path}/drain")
         return self._post(f"{path}/{'undrain' if undo else 'drain'}", None)
 
+    def problems(self) -> list[Json]:
+        """Returns what is left over or missing in ZooKeeper."""
+        return list(self._get("/admin/problems")["problems"])
+
+    def repair(self) -> list[Json]:
+        """Repairs what needs no decision, and returns that."""
+        return list(self._post("/admin/repair", None)["problems"])
+
     def log_levels(self, name: str) -> dict[str, Json]:
         """Returns the changed levels of a topology's loggers, as `topology/:id/logconfig` gives them."""
         return dict(self._get(f"/topology/{path_part(self.topology_id(name))}/logconfig")["namedLoggerLevels"])

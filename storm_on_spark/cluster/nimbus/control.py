@@ -33,9 +33,10 @@ from storm_on_spark.cluster.log_config import changed, shown_levels
 from storm_on_spark.cluster.nimbus import lifecycle
 from storm_on_spark.cluster.nimbus.draining import DrainPage, drain_page, supervisor_named
 from storm_on_spark.cluster.nimbus.inbox import Inbox
+from storm_on_spark.cluster.nimbus.repairs import LISTED, Problem, problems
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
 from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
-from storm_on_spark.cluster.paths import CHECKPOINTS, DRAINS, LOGCONFIGS, STORMS
+from storm_on_spark.cluster.paths import CHECKPOINTS, CODE, DRAINS, LOGCONFIGS, NAMES, STORMS
 from storm_on_spark.cluster.records import (
     ChangeRecord,
     CheckpointInfo,
@@ -43,6 +44,7 @@ from storm_on_spark.cluster.records import (
     ErrorRecord,
     LogConfig,
     LogLevel,
+    NameClaim,
     StormBase,
 )
 from storm_on_spark.cluster.security.permissions import Permissions, Right, Who
@@ -300,6 +302,46 @@ class Control:
         self._state.commit(fence, change)
         self._note("", f"{'end the drain of' if undo else 'drain'} supervisor {page.supervisor_id} on {page.host}", by)
         return msgspec.structs.replace(page, drained=not undo)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Returns what stands in ZooKeeper though nothing uses it, and what is missing there.
+
+        Raises:
+            UnavailableError: ZooKeeper is away.
+        """
+        self._view.refresh()
+        snapshot = self.snapshot()
+        names = {folder: frozenset(self._state.children(folder)) for folder in LISTED}
+        claims = self._state.read_all(NameClaim, NAMES)
+        found = problems(snapshot, names, {name: claim.topology_id for name, claim in claims.items()})
+        # Of code in the storage of Delta or HDFS nobody counts replicas.
+        shared = self._distributor.shared
+        return tuple(each for each in found if not (shared and each.kind == "no code" and each.name in snapshot.code))
+
+    def repair(self, by: str = "") -> tuple[Problem, ...]:
+        """Repairs what can be repaired without a decision.
+
+        Args:
+            by: who asks.
+
+        Returns:
+            What was repaired.
+
+        Raises:
+            UnavailableError: ZooKeeper is away.
+        """
+        fence = self.fence()
+        done = []
+        for problem in self.problems():
+            topology_id = problem.name
+            if not problem.repair or (problem.kind == "orphan" and self._state.stat(STORMS, topology_id) is not None):
+                continue
+            self._state.delete_tree(fence, problem.folder, problem.name)
+            if problem.kind == "orphan" and problem.folder == CODE:
+                self._distributor.cleanup(topology_id)
+            self._note("", f"repair: {problem.kind} {problem.folder}/{problem.name}", by)
+            done.append(problem)
+        return tuple(done)
 
     def activate(self, topology_id: str, by: str = "") -> StormBase:
         """Lets a topology's spouts emit."""

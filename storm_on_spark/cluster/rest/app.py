@@ -29,6 +29,7 @@ from storm_on_spark.cluster.http.scraped import Scraped
 from storm_on_spark.cluster.http.views import View
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.draining import DrainPage
+from storm_on_spark.cluster.nimbus.repairs import Problem
 from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
@@ -65,6 +66,12 @@ class RebalanceRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     """Ours: configuration to change; null is the default again."""
     from_scratch: bool = False
     """Ours: whether it is to forget its state."""
+
+
+class Problems(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is wrong, or what was repaired."""
+
+    problems: tuple[Problem, ...]
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -128,6 +135,8 @@ class Endpoints:
             e(get, "/submission/{key}", self._submission, "How far a submission is", SubmissionState),
             e(post, "/topology/submit", self._submit, "Submits what was uploaded", Submitted, SubmitRequest, 202),
             e(get, "/code/{id}/{artifact}", self._code, "An artifact of a topology's code", bytes),
+            e(get, "/admin/problems", self._problems, "What is left over or missing in ZooKeeper", Problems),
+            e(post, "/admin/repair", self._repair, "Repairs what needs no decision", Problems),
             e(get, "/openapi.json", self._openapi, "This description", dict[str, Any]),
         ]
 
@@ -315,6 +324,12 @@ class Endpoints:
         except CodeError as error:
             return answer(ErrorBody(error="Not Found", error_message=str(error)), 404)
         return FileResponse(path, media_type="application/octet-stream")
+
+    async def _problems(self, request: Request) -> Response:
+        return answer(Problems(problems=await run_in_threadpool(self._control.problems)))
+
+    async def _repair(self, request: Request) -> Response:
+        return answer(Problems(problems=await run_in_threadpool(self._control.repair, caller_of(request))))
 
     async def _openapi(self, request: Request) -> Response:
         return answer(openapi.describe(self.routes(), PREFIX, self._control.version))

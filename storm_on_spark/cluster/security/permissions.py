@@ -61,6 +61,8 @@ REST: Final[Mapping[tuple[str, str], Right]] = {
     ("POST", "/topology/submit"): SUBMIT,
     # A configuration with secrets is part of the code.
     ("GET", "/code/{id}/{artifact}"): CHANGE,
+    ("GET", "/admin/problems"): ALL,
+    ("POST", "/admin/repair"): CLUSTER,
     ("GET", "/openapi.json"): READ,
 }
 """Method and path of REST, below `/api/v1`."""
