@@ -43,10 +43,11 @@ class RowSpout(BaseRichSpout):
     Args:
         fields: of a row.
         row: called with the row's number, from 0; returns its values.
+        tracked: whether rows have message ids.
     """
 
-    def __init__(self, fields: Sequence[str], row: Callable[[int], Sequence[Any]]) -> None:
-        self._fields, self._row = tuple(fields), row
+    def __init__(self, fields: Sequence[str], row: Callable[[int], Sequence[Any]], *, tracked: bool = True) -> None:
+        self._fields, self._row, self._tracked = tuple(fields), row, tracked
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         self._collector = collector
@@ -65,7 +66,7 @@ class RowSpout(BaseRichSpout):
             self._due = time.monotonic() + self._pause
         else:
             return
-        self._collector.emit(self._row(number), message_id=number)
+        self._collector.emit(self._row(number), message_id=number if self._tracked else None)
 
     def fail(self, message_id: int) -> None:
         self.failed.append(message_id)
