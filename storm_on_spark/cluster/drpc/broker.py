@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import secrets
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from storm_on_spark.cluster.drpc.rules import Outcome, Request, Requests
 from storm_on_spark.drpc.errors import DRPCExecutionException
@@ -24,8 +25,8 @@ class Broker:
 
     def __init__(self, timeout_secs: float, most_waiting: int) -> None:
         self.requests = Requests(timeout_secs, most_waiting, lambda: secrets.token_hex(16))
-        #: Request -> what its caller waits for.
-        self._callers: dict[str, asyncio.Future[str]] = {}
+        #: Request -> what tells its caller how it ended.
+        self._callers: dict[str, Callable[[Outcome], None]] = {}
         #: Function -> fetches that wait for a request.
         self._fetches: dict[str, deque[asyncio.Future[None]]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -36,24 +37,42 @@ class Broker:
         """How many fetches wait."""
         return sum(map(len, self._fetches.values()))
 
+    def submit(self, function: str, arguments: str, tell: Callable[[Outcome], None]) -> str:
+        """Takes a request and returns its id.
+
+        Args:
+            function: whose request.
+            arguments: of the request.
+            tell: called once, when the request has ended, unless it is given up before.
+
+        Raises:
+            DRPCExecutionException: the request can't be taken.
+        """
+        loop = asyncio.get_running_loop()
+        key = self.requests.submit(function, arguments, loop.time())
+        self._callers[key] = tell
+        self._watch(loop)
+        self._wake(function)
+        return key
+
+    def give_up(self, key: str) -> None:
+        """Forgets a request whose caller is gone."""
+        self._callers.pop(key, None)
+        self.requests.give_up(key)
+
     async def execute(self, function: str, arguments: str) -> str:
         """Returns the result of a request.
 
         Raises:
             DRPCExecutionException: there is none.
         """
-        loop = asyncio.get_running_loop()
-        key = self.requests.submit(function, arguments, loop.time())
-        caller: asyncio.Future[str] = loop.create_future()
-        self._callers[key] = caller
-        self._watch(loop)
-        self._wake(function)
+        caller: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        key = self.submit(function, arguments, lambda outcome: finish(caller, outcome))
         try:
             return await caller
         finally:
             # The caller may be gone.
-            self._callers.pop(key, None)
-            self.requests.give_up(key)
+            self.give_up(key)
 
     async def fetch(self, function: str, most: int, secs: float) -> list[Request]:
         """Returns requests for a topology; waits until there is one, but no longer than `secs`."""
@@ -95,13 +114,9 @@ class Broker:
 
     def _tell(self, outcomes: Iterable[Outcome | None]) -> None:
         for outcome in outcomes:
-            caller = None if outcome is None else self._callers.get(outcome.id)
-            if outcome is None or caller is None or caller.done():
-                continue
-            if outcome.error is not None:
-                caller.set_exception(outcome.error)
-            elif outcome.result is not None:
-                caller.set_result(outcome.result)
+            tell = None if outcome is None else self._callers.pop(outcome.id, None)
+            if outcome is not None and tell is not None:
+                tell(outcome)
 
     def _wake(self, function: str) -> None:
         for news in self._fetches.get(function, ()):
@@ -129,3 +144,13 @@ class Broker:
 def _tell(news: asyncio.Future[None]) -> None:
     if not news.done():
         news.set_result(None)
+
+
+def finish(caller: asyncio.Future[str] | concurrent.futures.Future[str], outcome: Outcome) -> None:
+    """Gives a caller the outcome of its request, if it still waits."""
+    if caller.done():
+        return
+    if outcome.error is not None:
+        caller.set_exception(outcome.error)
+    elif outcome.result is not None:
+        caller.set_result(outcome.result)

@@ -18,7 +18,7 @@ from storm_on_spark.api.config import Config, validate_conf
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cluster.drpc.app import make_app
-from storm_on_spark.cluster.drpc.broker import Broker
+from storm_on_spark.cluster.drpc.broker import Broker, finish
 from storm_on_spark.cluster.drpc.service import CallsHandler, InvocationsHandler, answering
 from storm_on_spark.cluster.drpc.settings import ServerSettings, thrift_users
 from storm_on_spark.cluster.http.auth import Authentication, read_users
@@ -38,6 +38,8 @@ from storm_on_spark.runtime.processes.closing import Service
 logger = logging.getLogger(__name__)
 
 _START_SECS: Final = 10.0
+_LOOK_SECS: Final = 1.0
+"""How often a caller of this process looks whether the server is still there."""
 _LIMITS: Final = Limits(connections=1024, by_address=768, idle_secs=3600.0)
 """Clients of Thrift keep their connections between two calls."""
 
@@ -153,14 +155,25 @@ class DRPCServer(Service):
         loop, ended = self._loop, DRPCExecutionException("the DRPC server has ended", DRPCExceptionType.SERVER_SHUTDOWN)
         if loop is None or not self._thread.is_alive():
             raise ended
-        calling = self.broker.execute(function, arguments)
+        caller: concurrent.futures.Future[str] = concurrent.futures.Future()
+
+        def begin() -> None:
+            try:
+                self.broker.submit(function, arguments, lambda outcome: finish(caller, outcome))
+            except DRPCExecutionException as error:
+                caller.set_exception(error)
+
         try:
-            return asyncio.run_coroutine_threadsafe(calling, loop).result()
-        except (RuntimeError, concurrent.futures.CancelledError) as error:
-            if isinstance(error, DRPCExecutionException):
-                raise
-            calling.close()
+            # Not as a coroutine: its result would take three turns of the loop more.
+            loop.call_soon_threadsafe(begin)
+        except RuntimeError as error:  # the loop is closed
             raise ended from error
+        while True:
+            try:
+                return caller.result(_LOOK_SECS)
+            except concurrent.futures.TimeoutError:
+                if not self._thread.is_alive() and not caller.done():
+                    raise ended from None
 
     def close(self) -> None:
         """Ends it at once: requests that wait are answered with SERVER_SHUTDOWN."""
