@@ -48,8 +48,10 @@ def share_coordinators(graph: Graph, of: Mapping[int, int]) -> Graph:
     return Graph({**kept, **{node.id: node for node in changed}})
 
 
-def with_parallelism(graph: Graph, groups: list[Group], hints: Mapping[int, int]) -> tuple[Graph, list[Group]]:
-    """Gives each group the largest number of tasks that a user asked for one of its operations.
+def with_parallelism(
+    graph: Graph, groups: list[Group], hints: Mapping[int, int], limit: Mapping[int, int]
+) -> tuple[Graph, list[Group]]:
+    """Gives each group the largest number of tasks that a user asked for one of its operations, up to a limit.
 
     Groups between which tuples stay in the task with the same number get equally many.
     """
@@ -64,9 +66,15 @@ def with_parallelism(graph: Graph, groups: list[Group], hints: Mapping[int, int]
     for _ in pairs:  # a number gets from one end of a chain to the other in so many rounds
         for first, second in pairs:
             wanted[first] = wanted[second] = max(wanted[first], wanted[second])
+    limits = [min((limit[number] for number in group.ids if number in limit), default=None) for group in groups]
+    for _ in pairs:
+        for first, second in pairs:
+            found = [known for known in (limits[first], limits[second]) if known is not None]
+            limits[first] = limits[second] = min(found, default=None)
     changed: list[Operation] = []
     made = []
-    for group, tasks in zip(groups, wanted, strict=True):
+    for group, hint, most in zip(groups, wanted, limits, strict=True):
+        tasks = hint if most is None else min(hint, most)
         operations = [replace(_operation(graph, number), parallelism=tasks) for number in sorted(group.ids)]
         changed += operations
         made.append(Group(tasks, operations))

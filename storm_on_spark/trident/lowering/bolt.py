@@ -93,6 +93,11 @@ class BatchBolt(BaseStatefulBolt):
         #: What executes the operations for a batch, with the batch for which it was made.
         self._running: dict[tuple[int, int], tuple[Progress, Running]] = {}
 
+    def get_component_configuration(self) -> Mapping[str, Any]:
+        """Returns the configuration of the spouts whose emitters it has."""
+        spouts = [operation.processor for operation in self._program.operations]
+        return {name: value for emit in spouts if isinstance(emit, EmitBatch) for name, value in emit.conf.items()}
+
     def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
         """Declares a timer for windows of time, so that the task is told the time."""
         windows = (operation.processor for operation in self._program.operations)

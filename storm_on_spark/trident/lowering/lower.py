@@ -46,7 +46,7 @@ def lower(graph: Graph, hints: Mapping[int, int], names: Mapping[int, str], requ
     groups = fuse(graph)
     graph = share_coordinators(graph, of)
     check_order(graph, groups, of)
-    graph, groups = with_parallelism(graph, groups, hints)
+    graph, groups = with_parallelism(graph, groups, hints, _limits(graph))
     return _BatchLowering(graph, groups, of, names, requests).topology()
 
 
@@ -171,6 +171,12 @@ class _BatchLowering(Lowering):
         """Returns the bolts that get a group's tuples of a coordinator's batches."""
         name = self._names[group.operations[0].id]
         return [self._names[other.operations[0].id] for other in self._groups if name in self._before(other, source)]
+
+
+def _limits(graph: Graph) -> dict[int, int]:
+    """Returns how many tasks spouts allow, by the operation that emits."""
+    emitting = [(node.id, node.processor) for node in graph.operations() if isinstance(node.processor, EmitBatch)]
+    return {number: emit.most_tasks for number, emit in emitting if emit.most_tasks is not None}
 
 
 def _commits_spout(node: Operation) -> bool:

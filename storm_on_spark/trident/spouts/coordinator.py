@@ -15,7 +15,7 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.trident.batches import TransactionAttempt
-from storm_on_spark.trident.spouts.rich import RichSpoutCoordinator
+from storm_on_spark.trident.spouts.rich import RichSpoutCoordinator, RichSpoutInBatches
 from storm_on_spark.trident.spouts.transactions import Transactions
 
 if TYPE_CHECKING:
@@ -118,6 +118,11 @@ class MasterBatchCoordinator(BaseRichSpout):
         self._at_once = at_once
         self.state_holder: Any = _Kept({})
         self.state_services: tuple[object, ...] = ()
+
+    def get_component_configuration(self) -> Mapping[str, Any]:
+        """Returns the configuration of plain spouts, which run here."""
+        spouts = [spout for _, spout in self._spouts.values() if isinstance(spout, RichSpoutInBatches)]
+        return {name: value for spout in spouts for name, value in (spout.get_component_configuration() or {}).items()}
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         """Makes the spouts' coordinators."""

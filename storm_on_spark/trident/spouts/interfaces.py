@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from storm_on_spark.api.config import Config
+
 if TYPE_CHECKING:
     from storm_on_spark.api.streams.fields import Fields
     from storm_on_spark.api.task.context import TopologyContext
@@ -124,6 +126,10 @@ class IBatchSpout(TridentSpout):
         ...     def get_output_fields(self):
         ...         return Fields("number")
     """
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        """Returns configuration for the tasks that emit: one task, as each emits the whole of a batch."""
+        return {Config.TOPOLOGY_MAX_TASK_PARALLELISM: 1}
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once in every task, before anything else."""
