@@ -46,7 +46,7 @@ def _client(connect: str) -> Iterator[KazooClient]:
 
 def test_a_fused_stream_goes_on_from_its_checkpoint_when_its_container_is_killed(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    text = f"rate --messagesPerSecond=600 --maxMessages={_COUNT} | aggregator --count=10 | splitter | file --dir={out}"
+    text = f"rate --messagesPerSecond=400 --maxMessages={_COUNT} | aggregator --count=10 | splitter | file --dir={out}"
     with ZooKeeperServer(tmp_path / "zookeeper", tick=0.2) as server, Cluster(tmp_path, server.connect_string) as xd:
         xd.start(admins=1, containers=2)
         xd.create("numbers", text)
