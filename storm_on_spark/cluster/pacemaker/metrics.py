@@ -1,10 +1,13 @@
-"""What a Pacemaker counts: under Storm's names, and as Prometheus text."""
+"""What a Pacemaker counts: under Storm's names, and for Prometheus, by its own client library."""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 _SIZES: Final = (256, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144, 1048576, 10485760)
 """Bounds of the histogram of heartbeats' sizes, in bytes."""
@@ -67,26 +70,30 @@ class Metrics:
         keys = {"pacemaker:size-total-keys": self._gauges["pacemaker_keys"][1]()} if self._gauges else {}
         return {**{name: self._counts[name] for name in _COUNTERS}, **sizes, **keys}
 
-    def prometheus(self) -> str:
-        """Returns everything as Prometheus' text format, version 0.0.4."""
-        lines: list[str] = []
-
-        def add(name: str, text: str, kind: str, samples: list[tuple[str, float]]) -> None:
-            lines.extend((f"# HELP {name} {text}", f"# TYPE {name} {kind}"))
-            lines.extend(f"{sample} {value}" for sample, value in samples)
+    def collect(self) -> Iterator[Metric]:
+        """Yields everything, as a collector of `prometheus_client` does."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         for storm, (name, text) in _COUNTERS.items():
-            add(name, f"{text} Storm: {storm}", "counter", [(name, self._counts[storm])])
+            yield CounterMetricFamily(name, f"{text} Storm: {storm}", self._counts[storm])
         for name, text in _OWN.items():
-            add(name, text, "counter", [(name, self._counts[name])])
+            yield CounterMetricFamily(name, text, self._counts[name])
         for name, (text, read) in self._gauges.items():
-            add(name, text, "gauge", [(name, read())])
-        size = "pacemaker_heartbeat_size_bytes"
-        buckets: list[tuple[str, float]] = [(f'{size}_bucket{{le="{bound}"}}', n) for bound, n in self._cumulated()]
+            yield GaugeMetricFamily(name, text, read())
+        buckets = [(bound, float(count)) for bound, count in self._cumulated()]
         total = self._counts["pacemaker:total-receive-size"]
-        ends: list[tuple[str, float]] = [(f"{size}_sum", total), (f"{size}_count", sum(self._sizes))]
-        add(size, "Sizes of heartbeats written. Storm: pacemaker:heartbeat-size", "histogram", [*buckets, *ends])
-        return "\n".join([*lines, ""])
+        text = "Sizes of heartbeats written. Storm: pacemaker:heartbeat-size"
+        yield HistogramMetricFamily("pacemaker_heartbeat_size_bytes", text, buckets, total)
+
+    def prometheus(self) -> str:
+        """Returns everything, and what is known of this process, as Prometheus' text format, version 0.0.4."""
+        from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, generate_latest
+        from prometheus_client.registry import CollectorRegistry
+
+        registry = CollectorRegistry(auto_describe=False)
+        for each in (self, PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+            registry.register(each)
+        return generate_latest(registry).decode()
 
     def _cumulated(self) -> list[tuple[str, int]]:
         bounds = [*map(str, _SIZES), "+Inf"]

@@ -307,7 +307,7 @@ def test_storms_clients_log_in_at_two_servers_and_one_is_enough(
         assert client.ask("set", BEAT.id, 1_700_000_003) == "done"
         assert servers[1 - used].clients.beats.exists(BEAT.id)
         for each in servers:
-            assert "pacemaker_logins_failed_total 0\n" in each.clients.metrics.prometheus()
+            assert "pacemaker_logins_failed_total 0.0\n" in each.clients.metrics.prometheus()
 
 
 def test_our_client_logs_in_at_storms_server(realm: Kdc, jaas: Path, tmp_path: Path) -> None:

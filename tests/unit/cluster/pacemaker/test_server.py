@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import httpx
 import msgspec
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from waiting import eventually
 
 from storm_on_spark.api.errors import SetupError
@@ -125,8 +127,8 @@ def test_logins_and_what_they_are_good_for(serve: Serve, tmp_path: Path, caplog:
     for secret in (nimbus.secret, words.secret, TOKEN, "some password"):
         assert secret not in caplog.text
     told = server.clients.metrics.prometheus()
-    assert "pacemaker_logins_total 2\n" in told
-    assert "pacemaker_logins_failed_total 2\n" in told
+    assert "pacemaker_logins_total 2.0\n" in told
+    assert "pacemaker_logins_failed_total 2.0\n" in told
 
 
 def test_before_its_login_a_client_sends_no_large_message(serve: Serve, tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ def test_an_address_has_so_many_connections(serve: Serve) -> None:
         assert second.ask(T.EXISTS, "/a").data is False
         assert third.hung_up()
         second.socket.close()
-        eventually(lambda: "pacemaker_connections 1\n" in server.clients.metrics.prometheus())
+        eventually(lambda: "pacemaker_connections 1.0\n" in server.clients.metrics.prometheus())
         with RawClient(server.port) as fourth:
             assert fourth.ask(T.EXISTS, "/a").data is False
 
@@ -178,7 +180,7 @@ def test_a_client_that_never_reads_is_held_back_and_then_dropped(serve: Serve) -
         with contextlib.suppress(OSError):
             client.socket.sendall(request * 5000)
         assert other.ask(T.EXISTS, "/large").data is True
-        eventually(lambda: "pacemaker_connections 1\n" in server.clients.metrics.prometheus())
+        eventually(lambda: "pacemaker_connections 1.0\n" in server.clients.metrics.prometheus())
         # Of five thousand answers of a MiB few were made: what the socket's buffers take.
         assert server.clients.metrics.storm()["pacemaker:get-pulse=count"] < 100
 
@@ -265,7 +267,7 @@ def test_a_heartbeat_that_nobody_writes_again_goes(serve: Serve) -> None:
     with RawClient(server.port) as client:
         client.ask(T.SEND_PULSE, BEAT)
         eventually(lambda: client.ask(T.EXISTS, BEAT.id).data is False)
-        assert "pacemaker_heartbeats_expired_total 1\n" in server.clients.metrics.prometheus()
+        assert "pacemaker_heartbeats_expired_total 1.0\n" in server.clients.metrics.prometheus()
 
 
 def test_metrics_over_http(serve: Serve) -> None:
@@ -275,8 +277,8 @@ def test_metrics_over_http(serve: Serve) -> None:
         client.ask(T.SEND_PULSE, BEAT)
         client.ask(T.GET_PULSE, BEAT.id)
     text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
-    assert "pacemaker_send_pulse_total 1\n" in text
-    assert 'pacemaker_heartbeat_size_bytes_bucket{le="256"} 1\n' in text
+    assert "pacemaker_send_pulse_total 1.0\n" in text
+    assert 'pacemaker_heartbeat_size_bytes_bucket{le="256"} 1.0\n' in text
     assert httpx.get(f"http://127.0.0.1:{port}/metrics.json").json()["pacemaker:size-total-keys"] == 1
 
 
@@ -302,3 +304,13 @@ def test_a_port_that_is_taken_is_said(serve: Serve) -> None:
 
 def test_limits_have_defaults_that_leave_room_for_thousands_of_supervisors() -> None:
     assert Limits().by_address >= 10_000
+
+
+def test_the_table_of_metrics_is_what_prometheus_gets(serve: Serve) -> None:
+    told = {family.name for family in text_string_to_metric_families(serve().clients.metrics.prometheus())}
+    page = (Path(__file__).parents[4] / "docs" / "metrics.md").read_text("utf-8")
+    table = re.findall(r"^\| `(pacemaker_\w+)` \| (\w+) \| (.+) \|$", page, re.MULTILINE)
+    names = {name.removesuffix("_total") for name in told if name.startswith("pacemaker_")}
+    assert {name.removesuffix("_total") for name, _, _ in table} == names
+    assert "process_resident_memory_bytes" in told
+    assert "process_open_fds" in told
