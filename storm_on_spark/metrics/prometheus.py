@@ -57,6 +57,9 @@ storm_supervisor_slots | gauge | supervisor | Slots of a supervisor
 storm_supervisor_slots_used | gauge | supervisor | Those that have a topology
 storm_nimbus_leader | gauge | | 1 if this Nimbus leads, else 0
 storm_cluster_topologies | gauge | | Topologies that there are
+storm_xd_containers | gauge | | Containers of streams and jobs that an admin knows
+storm_xd_deployments | gauge | kind state | Deployed streams and jobs
+storm_xd_modules | gauge | | Instances of modules that run on containers
 """
 
 

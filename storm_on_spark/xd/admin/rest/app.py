@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
@@ -20,9 +21,10 @@ from storm_on_spark.cluster.errors import (
     TransitionError,
 )
 from storm_on_spark.cluster.http.auth import Authentication
-from storm_on_spark.cluster.http.guard import Guard
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, read_json, refusal
+from storm_on_spark.cluster.http.scraped import Scraped
 from storm_on_spark.cluster.rest.openapi import Endpoint, describe
+from storm_on_spark.metrics.prometheus import Samples, process_text
 from storm_on_spark.xd.admin.checks import check_job, check_stream
 from storm_on_spark.xd.admin.completions import completions, job_completions
 from storm_on_spark.xd.admin.core import Definitions, JobRuntime, Runtime
@@ -209,7 +211,18 @@ def make_app(parts: Parts, authentication: Authentication) -> ASGIApp:
     app = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
     # A path has one form: a redirect would be one more request, and of a POST without its body.
     app.router.redirect_slashes = False
-    return Guard(app, authentication)
+    return Scraped(app, authentication, lambda: scraped(parts))
+
+
+def scraped(parts: Parts) -> bytes:
+    """Returns `/metrics`."""
+    samples = Samples()
+    samples.add("storm_xd_containers", (), len(parts.runtime.containers()))
+    samples.add("storm_xd_modules", (), len(parts.runtime.modules()))
+    for kind, runtime in (("stream", parts.runtime), ("job", parts.job_runtime)):
+        for state, count in Counter(each.state for each in runtime.deployments().values()).items():
+            samples.add("storm_xd_deployments", (kind, state), count)
+    return process_text([samples])
 
 
 def _endpoints(handlers: Handlers) -> list[Endpoint]:
