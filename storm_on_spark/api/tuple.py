@@ -353,20 +353,31 @@ class HeldTuples:
         self._values = [tup._values for tup in tuples]
         #: The delivery of each tuple, by its number in `_sources`; empty if all came in one.
         self._origins: list[int] = []
+        #: Roots and edge of each tuple; empty if none has a root.
+        self._roots: list[Any] = []
+        self._edges: list[int] = []
+        last: Any = None
+        number = 0
+        roots: Any = None
+        edges: Any = ()
         for tup in tuples:
             it = tup._delivery
-            source = (it.component, it.stream, it.task, it.fields, it.received)
-            self._origins.append(sources.setdefault(source, len(sources)))
+            if it is not last:
+                # Once for all tuples of a chunk: to hash the source of each took half of the time.
+                last = it
+                source = (it.component, it.stream, it.task, it.fields, it.received)
+                number = sources.setdefault(source, len(sources))
+                lineage = it.lineage
+                roots, edges = (None, ()) if lineage is None else (lineage.roots, lineage.edges)
+            self._origins.append(number)
+            root = 0 if roots is None else roots[tup._position]
+            self._roots.append(root if isinstance(root, tuple) else (int(root),) if root else ())
+            self._edges.append(0 if roots is None else int(edges[tup._position]))
         self._sources = list(sources)
         if len(sources) < 2:
             self._origins = []
-        #: Roots and edge of each tuple; empty if none has a root.
-        self._roots: list[Any] = [tup._roots for tup in tuples]
-        self._edges: list[int] = []
-        if any(self._roots):
-            self._edges = [tup._edge for tup in tuples]
-        else:
-            self._roots = []
+        if not any(self._roots):
+            self._roots, self._edges = [], []
 
     def tuples(self) -> list[Tuple]:
         """Returns the tuples, in order; new objects."""
