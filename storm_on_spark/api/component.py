@@ -246,6 +246,11 @@ class _Bolt(BaseComponent):
     """`True` promises that the bolt's work on a tuple depends on that tuple alone: it may run anywhere, and no
     state is saved. `False` declares that the bolt has state. With `None` the compiler decides."""
 
+    waits_because: str = ""
+    """Why its tuples have to wait for micro-batches in real time, too, in words after the component's name. For bolts
+    that write outside what must not come again otherwise once it is written: tuples from an earlier micro-batch don't.
+    """
+
     def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
         """Declares the timers of every task: name -> period in milliseconds, at most 16.
 

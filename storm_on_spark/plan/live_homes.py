@@ -29,6 +29,8 @@ def why_batches(components: Mapping[str, PlannedComponent], stages: Iterable[Sta
     # Nothing may be executed before it is planned beside a bolt that writes a micro-batch under its plan.
     if sinks := named(part for part in components.values() if part.planned_first):
         return f"the tuples of {sinks} are written with each micro-batch"
+    if waiting := next((part for part in components.values() if part.waits), None):
+        return f"{waiting.id} {waiting.waits}"
     if native := named(part for part in components.values() if part.kind is ComponentKind.NATIVE_SPOUT):
         return f"Spark itself reads the rows of {native}, in micro-batches"
     if settings.spouts != "driver":

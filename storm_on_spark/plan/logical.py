@@ -89,6 +89,7 @@ class LogicalGraph:
                     timers=timers_of(spec, self.conf),
                     sink=isinstance(spec.component, SinkBolt),
                     by_number=isinstance(spec.component, WritesByNumber),
+                    waits=getattr(spec.component, "waits_because", ""),
                 )
                 for component, spec in sorted(self.topology.components.items())
             }

@@ -68,6 +68,9 @@ class PlannedComponent:
     by_number: bool = False
     """Whether its tasks write outside, by numbers of their state; see `WritesByNumber`."""
 
+    waits: str = ""
+    """Why its tuples have to wait for micro-batches, in words after its name; see `BaseRichBolt.waits_because`."""
+
     @property
     def planned_first(self) -> bool:
         """Whether it writes a micro-batch under its plan, so nothing may be executed before there is one."""

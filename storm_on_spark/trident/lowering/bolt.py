@@ -14,7 +14,7 @@ from storm_on_spark.streams.lowering.wiring import Program, Running
 from storm_on_spark.trident.batches import TransactionAttempt
 from storm_on_spark.trident.lowering.tracking import Batches, Progress
 from storm_on_spark.trident.operations.emitting import EmitBatch
-from storm_on_spark.trident.operations.persisting import UsesState
+from storm_on_spark.trident.operations.persisting import Persist, UsesState
 from storm_on_spark.trident.operations.task import Task
 from storm_on_spark.trident.operations.windows import Window
 from storm_on_spark.trident.spouts.coordinator import BATCH, COMMIT, SUCCESS
@@ -70,6 +70,8 @@ class BatchBolt(BaseStatefulBolt):
         self._parts = tuple(parts)
         self.title = title
         self.state_layout = program.layout
+        if any(isinstance(made.processor, Persist) and made.processor.writes_elsewhere for made in program.operations):
+            self.waits_because = "writes batches to a state outside of the checkpoint"
         self.state_holder: Any = _Kept()
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:

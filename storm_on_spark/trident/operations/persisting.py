@@ -82,6 +82,11 @@ class Persist(UsesState):
 
     name = "partition_persist"
 
+    @property
+    def writes_elsewhere(self) -> bool:
+        """Whether the state is outside of the checkpoint."""
+        return bool(getattr(self.factory, "writes_elsewhere", True))
+
     def _apply(self, rows: list[Row], place: Place) -> None:
         (forward,), task, view = place.forward, task_of(place), View(self.fields, self.chosen).of
         state, txid = task.kept(self.owner), place.batch.txid

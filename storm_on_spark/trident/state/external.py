@@ -1,11 +1,8 @@
 """States in other systems: what is the same for all of them.
 
-Storm's coordinator writes down in ZooKeeper which batch is committed before the next one is. Here that is in the
-checkpoint, and in real time several batches may be committed between two checkpoints. After a crash these are processed
-again, as the log of the run has them, while the other system has the later ones already. By the rules alone they would
-be refused or counted twice. So each task writes a mark beside its values: the run, and the last batch that it began to
-write. A batch of the same run before that one was written completely, as batches are committed in order, and its log
-gives it the same tuples: it is read, and not written again.
+Each task writes a mark beside its values: the run, and the last batch that it began to write. It refuses batches that
+are older than that, and those of another run that are not newer. An older checkpoint would give them other tuples, and
+by the rules alone they might be taken for batches that are in the values already.
 
 The mark of an opaque state has the keys that were written, too. A batch that comes again first takes back what its
 earlier attempt did to them, as it may not have them any more.
@@ -15,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,14 +22,12 @@ from storm_on_spark.api.errors import ConfigError, ReportedFailedException
 from storm_on_spark.trident.state.caches import CachedMap
 from storm_on_spark.trident.state.checkpoint import SNAPSHOT_KEY, value_of
 from storm_on_spark.trident.state.encoding import EncodingError, key_to_text, value_from_text, value_to_text
-from storm_on_spark.trident.state.interfaces import IBackingMap, Key, State, StateFactory, ValueUpdater
+from storm_on_spark.trident.state.interfaces import IBackingMap, Key, State, StateFactory
 from storm_on_spark.trident.state.maps import SnapshottableMap, map_of
 from storm_on_spark.trident.state.values import StaleBatchError, StateType
 
 if TYPE_CHECKING:
     from storm_on_spark.api.task.context import TopologyContext
-
-_log = logging.getLogger(__name__)
 
 DEFAULT_CACHE: Final = 5_000
 """Keys that a task keeps in memory; Storm's default."""
@@ -98,21 +92,18 @@ class Mark(NamedTuple):
         """Writes the mark."""
         return json.dumps(self._asdict(), ensure_ascii=False, separators=(",", ":"))
 
-    def is_behind(self, run: str, txid: int) -> bool:
-        """Returns whether a batch is completely in the state already.
+    def check(self, run: str, txid: int) -> None:
+        """Checks a batch that is to be written.
 
         Raises:
-            StaleBatchError: another run has written batches with such numbers.
+            StaleBatchError: a later one is written, or another run has written one with that number.
 
         Example:
-            >>> Mark("count-1", 7).is_behind("count-1", 6), Mark("count-1", 7).is_behind("count-1", 7)
-            (True, False)
+            >>> Mark("count-1", 7).check("count-1", 7)
+            >>> Mark("count-1", 7).check("count-2", 8)
         """
-        if self.run == run:
-            return txid < self.txid
-        if txid <= self.txid:
+        if txid < self.txid or (txid == self.txid and run != self.run):
             raise StaleBatchError(txid, self.txid)
-        return False
 
 
 class _Texts(IBackingMap[Any]):
@@ -203,7 +194,7 @@ class ExternalMapState(SnapshottableMap[Any]):
         self._store, self._kind, self._run, self._cache_size = store, kind, run, cache_size
         self._texts = _Texts(store, kind, pause)
         self._texts.mark_key = f"$mark {part}"
-        self._in_batch = self._past = False
+        self._in_batch = False
         self._forget()
 
     def close(self) -> None:
@@ -214,35 +205,25 @@ class ExternalMapState(SnapshottableMap[Any]):
         """Begins a batch.
 
         Raises:
-            StaleBatchError: another run of a topology has written later batches.
+            StaleBatchError: a later batch is written, or one of another run with that number.
             StoreAwayError: the system doesn't answer.
         """
-        self._in_batch = self._past = False
+        self._in_batch = False
         self._texts.mark = None
         if txid is not None:
             self._begin(txid)
-        super().begin_commit(None if self._past else txid)
+        super().begin_commit(txid)
         self._in_batch = True
 
     def commit(self, txid: int | None) -> None:  # noqa: D102
         self._texts.mark = None
-        self._in_batch = self._past = False
+        self._in_batch = False
         super().commit(txid)
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:  # noqa: D102
         if self._in_batch:
             return super().multi_get(keys)
         return [value_of(stored) for stored in self._texts.multi_get(keys)]
-
-    def multi_update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater[Any]]) -> list[Any]:  # noqa: D102
-        if not self._past:
-            return super().multi_update(keys, updaters)
-        stored = zip(self.multi_get(keys), updaters, strict=True)
-        return [updater.update(None) if value is None else value for value, updater in stored]
-
-    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:  # noqa: D102
-        if not self._past:
-            super().multi_put(keys, values)
 
     def _begin(self, txid: int) -> None:
         texts = self._texts
@@ -252,10 +233,7 @@ class ExternalMapState(SnapshottableMap[Any]):
             self._forget()
             texts.known = mark
         if mark is not None and self._kind is not StateType.NON_TRANSACTIONAL:
-            self._past = mark.is_behind(self._run, txid)
-            if self._past:
-                _log.info("%s has batch %s already", self._store.title, txid)
-                return
+            mark.check(self._run, txid)
         again = mark is not None and (mark.run, mark.txid) == (self._run, txid)
         texts.mark = mark if again else Mark(self._run, txid)
         if again and mark is not None and mark.keys:

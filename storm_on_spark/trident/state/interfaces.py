@@ -87,6 +87,11 @@ class ReadOnlyState(State):
 class StateFactory(ABC):
     """Makes the state of each task. It is pickled with the topology: let it read passwords where it runs."""
 
+    writes_elsewhere: ClassVar[bool] = True
+    """Whether its states write to another system. Batches then wait for micro-batches: once a batch is written, it must
+    not come again with other tuples, and between micro-batches it could. Set it to False for states that keep all in
+    their attributes."""
+
     @abstractmethod
     def make_state(
         self, conf: Mapping[str, Any], metrics: TopologyContext, partition_index: int, num_partitions: int
@@ -103,6 +108,8 @@ class StateFactory(ABC):
 
 class StoredStateFactory(StateFactory):
     """Makes states that lie in the topology's checkpoint."""
+
+    writes_elsewhere = False
 
     @abstractmethod
     def make_state_in(self, store: Store, partition_index: int, num_partitions: int) -> State:
