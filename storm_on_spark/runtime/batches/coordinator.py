@@ -38,6 +38,7 @@ from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import BatchSettings, SpoutSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.samples.book import SampleBook
 from storm_on_spark.runtime.spouts import messages
 from storm_on_spark.runtime.spouts.host_process import STOP_SECONDS, HostProcess, spout_groups
 from storm_on_spark.runtime.spouts.log import WriterEpoch, iter_cuts, list_segments
@@ -95,6 +96,7 @@ class Coordinator:
         self._spec = spec
         self._plan: PlacedPlan = spec.plan
         self._folder = folder
+        self.samples = SampleBook(folder)
         self._clock = clock
         self._on_failure = on_failure
         self._durable = durable
@@ -179,6 +181,7 @@ class Coordinator:
             self._carried.delete_after(committed)
         self._step(events.Started(planned, max(self._carried.batches(), default=-1), executed_ms is not None))
         self._outcomes.load(committed)
+        self.samples.forget()
         spec = self._spec.dumps()
         known = [epoch.owner for epoch in planned.epochs.values()]
         writers = as_storage(inside(self._folder, "writers"), synced=True)

@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from sys import getrefcount
 from types import CodeType
@@ -29,16 +29,16 @@ from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.task.hooks import BoltExecuteInfo
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.metrics.amounts import Name
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Ledger, RichCollector, fold_of_held
-from storm_on_spark.runtime.bolts.inputs import Input, not_taken_whole, rows_between, taken_in
+from storm_on_spark.runtime.bolts.inputs import Execution, Input, not_taken_whole, rows_between, taken_in
 from storm_on_spark.runtime.bolts.poison import PoisonError, PoisonReports
 from storm_on_spark.runtime.bolts.timing import Timing
-from storm_on_spark.runtime.emit.output import OutputMark, Sealed, Sent, TaskOutput
+from storm_on_spark.runtime.emit.output import OutputMark, TaskOutput
 from storm_on_spark.runtime.reports.report import USER_ERRORS
 from storm_on_spark.runtime.run.settings import BoltSettings
 from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.samples.sampler import NO_SAMPLES, Sampler
 from storm_on_spark.runtime.state.keyvalue.ahead import looking_ahead
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.runtime.state.keyvalue.store import Store
@@ -70,26 +70,6 @@ class Kept(NamedTuple):
     entries: int
 
 
-@dataclass
-class Execution:
-    """The result of executing one micro-batch."""
-
-    sealed: list[Sealed] = field(default_factory=list)
-    folds: list[Fold] = field(default_factory=list)
-    executed: int = 0
-    acked: int = 0
-    failed: int = 0
-    sent: dict[str, Sent] = field(default_factory=dict)
-    """By stream."""
-    seconds: float = 0.0
-    errors: list[ComponentError] = field(default_factory=list)
-    written: bytes = b""
-    """What a `SinkBolt` hands over to the driver."""
-    registered: tuple[Reading, ...] = ()
-    """What the metrics that the bolt registered have to say."""
-    amounts: dict[Name, int] = field(default_factory=dict)
-
-
 class UnsavedError(Exception):
     """A bolt raised, and its state before that was not saved: it can't be set back to that."""
 
@@ -118,6 +98,7 @@ class BoltTask:
         stateless: whether the instance needs no snapshots.
         fail_fast: whether an exception of the bolt ends the execution (`topology.fail.fast`).
         kept: where the key-value state of a `BaseStatefulBolt` is; None where there is none yet.
+        sampler: takes samples of tuples, when it is on.
 
     Raises:
         ComponentError: `prepare` or `init_state` raised.
@@ -132,7 +113,9 @@ class BoltTask:
         stateless: bool,
         fail_fast: bool,
         kept: Kept | None = None,
+        sampler: Sampler = NO_SAMPLES,
     ) -> None:
+        self._sampler = sampler
         self.component = context.this_component_id
         self.task = context.this_task_id
         self.wiring = wiring
@@ -286,6 +269,10 @@ class BoltTask:
         if saves:
             self._save_attributes()
         result.amounts = self._timing.amounts(inputs, ledger, all_acked=self.kind is not ComponentKind.BOLT)
+        if self._sampler.is_on(started):
+            outcomes = ledger.acked if self.kind is ComponentKind.BOLT else None, ledger.failed, poisoned
+            spent = time.perf_counter() - started, self._timing.calls
+            self._sampler.executed(self.component, self.task, inputs, lineage, outcomes, result.sealed, spent)
         self._collector.close_ledger()
         if self._metrics and saves:
             result.registered = self.readings(result.errors)

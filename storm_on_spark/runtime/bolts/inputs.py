@@ -1,15 +1,21 @@
-"""What a bolt's task executes: tuples that arrived together."""
+"""What a bolt's task executes, tuples that arrived together, and what comes of it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from storm_on_spark.api.errors import ComponentError
+from storm_on_spark.api.metrics.registry import Reading
 from storm_on_spark.api.tuple import Delivery
+from storm_on_spark.metrics.amounts import Name
 from storm_on_spark.runtime.bolts.collectors import Ledger
+from storm_on_spark.runtime.emit.output import Sealed, Sent
+from storm_on_spark.runtime.tracking.fold import Fold
 from storm_on_spark.runtime.tracking.lineage import InputLineage
 from storm_on_spark.runtime.values.batches import to_rows
 
@@ -20,6 +26,26 @@ class Input(NamedTuple):
     delivery: Delivery
     rows: Any
     size: int
+
+
+@dataclass
+class Execution:
+    """The result of executing one micro-batch."""
+
+    sealed: list[Sealed] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    sent: dict[str, Sent] = field(default_factory=dict)
+    """By stream."""
+    seconds: float = 0.0
+    errors: list[ComponentError] = field(default_factory=list)
+    written: bytes = b""
+    """What a `SinkBolt` hands over to the driver."""
+    registered: tuple[Reading, ...] = ()
+    """What the metrics that the bolt registered have to say."""
+    amounts: dict[Name, int] = field(default_factory=dict)
 
 
 def taken_in(inputs: Sequence[Input], ledger: Ledger) -> InputLineage:

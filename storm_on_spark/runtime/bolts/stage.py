@@ -30,8 +30,8 @@ from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.metrics import amounts as names
 from storm_on_spark.metrics.latency import bin_of
 from storm_on_spark.plan.model import EdgeKind, PlannedComponent, Stage
-from storm_on_spark.runtime.bolts.bolt_task import Execution, UnsavedError
-from storm_on_spark.runtime.bolts.inputs import Input
+from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
+from storm_on_spark.runtime.bolts.inputs import Execution, Input
 from storm_on_spark.runtime.bolts.saved import SavedTask, StateAccess
 from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
 from storm_on_spark.runtime.codec import chunk

@@ -35,6 +35,11 @@ class Timing:
         self._parts: list[tuple[Source, int, float, int]] = []
         self._slow = False
 
+    @property
+    def calls(self) -> list[float]:
+        """Seconds of each call of this execution, if each was timed."""
+        return self._calls
+
     def begin(self) -> None:
         """Starts an execution."""
         self._calls.clear()

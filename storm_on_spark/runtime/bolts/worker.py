@@ -66,6 +66,7 @@ class Worker(Run):
             stateless=component.stateless,
             fail_fast=self.wiring.settings(BoltSettings, component.id).fail_fast,
             kept=kept,
+            sampler=self.sampler,
         )
 
 

@@ -8,6 +8,7 @@ from storm_on_spark.runtime.run.settings import HookSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.run.worker_process import HookedProcess, worker_process
+from storm_on_spark.runtime.samples.sampler import Sampler
 from storm_on_spark.runtime.values import pickling
 
 
@@ -18,6 +19,7 @@ class Run:
         self.spec = spec
         self.wiring = Wiring(spec.plan)
         pickling.register_source(spec.load_all)
+        self.sampler = Sampler(spec.open_folder)
         #: What the tasks of this process share, from the first of them on.
         self._process: HookedProcess | None = None
 

@@ -48,6 +48,7 @@ def open_loop(
         epoch=setup.epoch,
         planned=setup.planned[task],
     )
+    spout.sampler = run.sampler
     settings = run.wiring.settings(SpoutSettings, spout.component)
     return TaskLoop(spout, settings, send, setup.consumed[task], pace)
 

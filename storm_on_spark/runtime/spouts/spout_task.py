@@ -33,6 +33,7 @@ from storm_on_spark.runtime.reports.shown_values import ids_text
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.run.wiring import Wiring
+from storm_on_spark.runtime.samples.sampler import NO_SAMPLES
 from storm_on_spark.runtime.spouts import message_ids
 from storm_on_spark.runtime.spouts.collector import Collector
 from storm_on_spark.runtime.spouts.log import (
@@ -50,7 +51,7 @@ from storm_on_spark.runtime.storage import Folder
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import U8Array, shares_of
 from storm_on_spark.runtime.tracking.ids import EdgeIds, U64Array, root_base
-from storm_on_spark.runtime.tracking.lineage import FEW, UNANCHORED, Roots
+from storm_on_spark.runtime.tracking.lineage import UNANCHORED, consecutive
 from storm_on_spark.runtime.tracking.pending import Ended, PendingMessages
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import CONSTANT, constant_id
@@ -112,6 +113,7 @@ class SpoutTask:
         self._answering: Iterator[Any] = iter(())
         self.errors: list[Reported] = []
         self.stats = SpoutStats()
+        self.sampler = NO_SAMPLES
         self.latencies = Latencies()
         #: The first message that a restart needs from the log, as of each cut that Spark may not have committed: (end,
         #: number). In front of these, as of the last one that it has.
@@ -259,21 +261,20 @@ class SpoutTask:
         """
         first, count = self._uncut, self.pending.following - self._uncut
         begin = root_base(self.task) + first
-        roots: Roots
-        if count <= FEW:
-            roots = [*range(begin, begin + count), 0]
-        else:
-            roots = np.arange(begin, begin + count + 1, dtype=np.uint64)
-            roots[count] = 0
+        roots = consecutive(begin, count)
         clock = self._clock()
         entries: list[Entry] = []
         receipts = 0
         ids = EdgeIds.behind(self._edge_seed, self.log.end)
         sent = self._output.sent()
+        is_sampled = self.sampler.is_on(time.perf_counter())
         for sequence, sealed in enumerate(self._output.seal(lambda: roots, ids)):
             (_, body), receipt = encode_sealed(sealed, self.component, self.task, (self.log.end << 12) + sequence)
             entries.append((sealed.box.target, body))
             receipts ^= receipt
+            if is_sampled:
+                emitted = self.pending.ids, self.pending.times, self.now()
+                self.sampler.emitted(self.component, self.task, sealed, begin, emitted)
         if count:
             for index, (task, share) in enumerate(shares_of(self._ackers, begin, count)):
                 init = chunk.encode_steady_acks(
@@ -383,6 +384,8 @@ class SpoutTask:
             codes = codes[first]
         for ended in self.pending.end(numbers):
             part, seconds = codes[ended.where], now - np.asarray(ended.times)
+            if self.sampler.rates:
+                self.sampler.ended(self, numbers[ended.where] + root_base(self.task), ended.ids, part, seconds)
             self._answer(ended, part, seconds)
             self.latencies.add(1e3 * seconds[part == acker.ACKED])
 
@@ -399,6 +402,8 @@ class SpoutTask:
             ended = self.pending.end_one(root - base)
             if ended is not None:
                 message_id, emitted_at = ended
+                if self.sampler.rates:
+                    self.sampler.ended(self, [root], [message_id], [acker.ACKED], [now - emitted_at])
                 self._ack(message_id, now - emitted_at)
                 self.latencies.add_one(1e3 * (now - emitted_at))
 

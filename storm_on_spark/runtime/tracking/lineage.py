@@ -156,6 +156,20 @@ def marked(roots: U64Array, mark: int, xors: U64Array | None = None) -> Fold:
     return Fold(roots, np.zeros(len(roots), np.uint64) if xors is None else xors, np.full(len(roots), mark, np.uint8))
 
 
+def consecutive(begin: int, count: int) -> Roots:
+    """Returns the roots of so many messages from `begin` on, and a zero behind them.
+
+    Example:
+        >>> consecutive(5, 2)
+        [5, 6, 0]
+    """
+    if count <= FEW:
+        return [*range(begin, begin + count), 0]
+    roots = np.arange(begin, begin + count + 1, dtype=np.uint64)
+    roots[count] = 0
+    return roots
+
+
 def resolve(anchors: Sequence[Anchor] | NDArray[np.int64], roots: Roots) -> Roots | None:
     """Returns per emitted tuple its roots, or None when all are unanchored.
 

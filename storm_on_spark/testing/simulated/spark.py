@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from itertools import count
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -126,7 +127,9 @@ class SimulatedSpark:
         """
         validate_conf(conf or {}, "the test")
         plan = place(compile_graph(topology, effective_conf(conf or {})), partitions)
-        spec = make_spec(plan, "test", "test-1", f"simulated-{next(_runs)}", ())
+        spec = make_spec(
+            plan, "test", "test-1", f"simulated-{next(_runs)}", (), str(folder) if isinstance(folder, Path) else ""
+        )
         spark = cls(spec, folder, Random(seed), retries=retries)
         spark.start()
         return spark

@@ -1,0 +1,1 @@
+"""Samples of tuples: Storm's event logging, switched on and off while a topology runs."""

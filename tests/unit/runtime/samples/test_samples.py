@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storm_on_spark import BaseRichBolt, BaseRichSpout, TopologyBuilder
+from storm_on_spark.api.topology import Topology
+from storm_on_spark.runtime.samples.book import FILE_BYTES, SampleBook
+from storm_on_spark.runtime.samples.events import TupleEvent, decoded, encoded
+from storm_on_spark.runtime.samples.sampler import MOST_A_FLUSH, MOST_FILES, Sampler, is_chosen
+from storm_on_spark.runtime.samples.switch import RATES, read_rates, write_rates
+from storm_on_spark.runtime.samples.trees import tree_of
+from storm_on_spark.testing.simulated import SimulatedSpark
+
+
+class Lines(BaseRichSpout):
+    def declare_output_fields(self, declarer: Any) -> None:
+        declarer.declare(["line", "password"])
+
+    def open(self, conf: Any, context: Any, collector: Any) -> None:
+        self.collector, self.left = collector, ["to be", "or not", "bad one"]
+
+    def next_tuple(self) -> None:
+        if self.left:
+            line = self.left.pop(0)
+            self.collector.emit([line, "hush"], message_id=f"m-{line}")
+
+    def exhausted(self) -> bool:
+        return not self.left
+
+
+class Split(BaseRichBolt):
+    def declare_output_fields(self, declarer: Any) -> None:
+        declarer.declare(["word"])
+
+    def prepare(self, conf: Any, context: Any, collector: Any) -> None:
+        self.collector = collector
+
+    def execute(self, tup: Any) -> None:
+        for word in tup["line"].split():
+            self.collector.emit([word], anchors=[tup])
+        self.collector.ack(tup)
+
+
+class Count(BaseRichBolt):
+    def prepare(self, conf: Any, context: Any, collector: Any) -> None:
+        self.collector, self.seen = collector, 0
+
+    def execute(self, tup: Any) -> None:
+        if tup["word"] == "bad":
+            raise ValueError("a poison word")
+        self.seen += 1
+        self.collector.ack(tup)
+
+
+def words() -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("lines", Lines())
+    builder.set_bolt("split", Split()).shuffle_grouping("lines")
+    builder.set_bolt("count", Count()).fields_grouping("split", ["word"])
+    return builder.create_topology()
+
+
+def sampled(folder: Path, rates: dict[str, float], seed: int = 0) -> list[TupleEvent]:
+    """Returns the samples of a whole run of `words` without Spark."""
+    with SimulatedSpark.of(words(), folder, seed=seed) as spark:
+        spark.coordinator.samples.set_all(rates)
+        spark.run_to_end()
+        for worker in (*spark.workers, *(loop.task for host in spark.hosts for loop in host.loops.values())):
+            worker.sampler.flush()
+        return spark.coordinator.samples.gather()
+
+
+def test_the_way_of_each_message_is_whole_and_ends_as_the_spout_heard(tmp_path: Path) -> None:
+    events = sampled(tmp_path, {"*": 100.0})
+    ends = {event.message_id: event for event in events if event.kind == "end"}
+    assert {name: end.outcome for name, end in ends.items()} == {
+        "'m-to be'": "acked",
+        "'m-or not'": "acked",
+        "'m-bad one'": "failed",
+    }
+    tree = tree_of(events, ends["'m-to be'"].roots[0])
+    assert tree is not None
+    assert (tree.spout, tree.outcome, tree.message_id) == ("lines", "acked", "'m-to be'")
+    seen = [
+        (step.depth, step.emit and step.emit.component, step.execute and step.execute.component) for step in tree.steps
+    ]
+    assert seen == [(0, "lines", "split"), (1, "split", "count"), (1, "split", "count")]
+    assert all(step.waited is not None and step.waited >= 0 for step in tree.steps)
+    assert [step.execute.values for step in tree.steps if step.execute] == ["('to be', *****)", "('to',)", "('be',)"]
+    poison = tree_of(events, ends["'m-bad one'"].roots[0])
+    assert poison is not None
+    raised = [step.execute for step in poison.steps if step.execute and step.execute.outcome == "raised"]
+    assert [(event.component, event.values) for event in raised] == [("count", "('bad',)")]
+    assert all("hush" not in event.values for event in events)
+
+
+def test_nothing_is_sampled_and_nothing_is_written_while_it_is_off(tmp_path: Path) -> None:
+    assert sampled(tmp_path, {}) == []
+    assert not (tmp_path / "samples").exists() or list((tmp_path / "samples").iterdir()) == []
+
+
+def test_only_the_wanted_component_is_sampled_and_poison_always_is(tmp_path: Path) -> None:
+    events = sampled(tmp_path, {"count": 0.0001})
+    assert {(event.component, event.outcome, event.values) for event in events} == {("count", "raised", "('bad',)")}
+
+
+def test_switching_on_and_off_reaches_a_sampler_that_runs(tmp_path: Path) -> None:
+    sampler = Sampler(lambda: tmp_path)
+    assert not sampler.is_on(1.0)
+    book = SampleBook(tmp_path)
+    book.set("count", 5)
+    assert not sampler.is_on(1.5), "it looks once a second"
+    assert sampler.is_on(2.5)
+    assert (sampler.percent("count"), sampler.percent("split")) == (5.0, 0.0)
+    book.set("", 0)
+    assert not sampler.is_on(4.0)
+
+
+@pytest.mark.parametrize("percent", [-1, 100.5, float("nan"), float("inf")])
+def test_what_is_no_percentage_is_refused(tmp_path: Path, percent: float) -> None:
+    with pytest.raises(ValueError, match="must be a number from 0 to 100"):
+        SampleBook(tmp_path).set("count", percent)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"version": 9, "rates": {"a": 1}}', '{"version": 1, "rates": {"a": 900}}']
+)
+def test_damaged_rates_sample_nothing(tmp_path: Path, text: str) -> None:
+    write_rates(tmp_path, {"a": 1.0})
+    assert read_rates(tmp_path) == {"a": 1.0}
+    (tmp_path / "samples" / RATES).write_text(text)
+    assert read_rates(tmp_path) == {}
+
+
+@given(st.binary(max_size=300))
+def test_damaged_samples_are_left_out(data: bytes) -> None:
+    good = TupleEvent(1.0, "emit", "a", 1)
+    assert good in list(decoded(encoded([good]) + data.replace(b"\n", b"") + b"\n" + encoded([good])))
+
+
+@given(st.lists(st.sampled_from([None, 1, "a", [], {}, float("inf")]), max_size=16))
+def test_samples_of_wrong_types_are_left_out(fields: list[Any]) -> None:
+    assert list(decoded(json.dumps([1, *fields]).encode())) == []
+
+
+def test_what_nobody_reads_stays_bounded(tmp_path: Path) -> None:
+    SampleBook(tmp_path).set("", 100)
+    sampler = Sampler(lambda: tmp_path)
+    assert sampler.is_on(1.0)
+    task = type("Task", (), {"component": "a", "task": 1})()
+    for turn in range(3 * MOST_FILES):
+        for _ in range(MOST_A_FLUSH):
+            sampler.ended(task, [turn + 1] * 20, ["x" * 300] * 20, [1] * 20, [0.1] * 20)
+        sampler.flush()
+    files = [path for path in (tmp_path / "samples").iterdir() if path.name != RATES]
+    assert len(files) == MOST_FILES
+    assert max(path.stat().st_size for path in files) < MOST_A_FLUSH * 600
+
+
+def test_the_file_of_samples_is_bounded_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+    book = SampleBook(tmp_path / "own", tmp_path / "events.log")
+    book.set("", 100)
+    (tmp_path / "events.log").write_bytes(b"x" * (FILE_BYTES + 1))
+    event = TupleEvent(1.0, "emit", "a", 1)
+    (tmp_path / "own" / "samples" / "abc-1").write_bytes(encoded([event]))
+    assert book.gather() == [event]
+    assert (tmp_path / "events.log").read_bytes() == encoded([event])
+    assert (tmp_path / "events.log").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "events.log.1").stat().st_size == FILE_BYTES + 1
+    assert not (tmp_path / "own" / "samples" / "abc-1").exists()
+
+
+def test_about_the_wanted_share_of_messages_is_chosen() -> None:
+    for base in (0, 3 << 44, 1 << 63):
+        chosen = sum(is_chosen(base + number, 20.0) for number in range(20_000))
+        assert 3500 < chosen < 4500
