@@ -18,6 +18,7 @@ from storm_on_spark.api.info import (
     WindowInfo,
 )
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
+from storm_on_spark.runtime.samples.events import TupleEvent
 from storm_on_spark.web.model import (
     ActionName,
     Change,
@@ -30,9 +31,11 @@ from storm_on_spark.web.model import (
     PlacedError,
     PlannedOperator,
     RefusedError,
+    Samples,
     Shape,
     TopologyView,
 )
+from storm_on_spark.web.sites.sampling import wanted_sample
 
 NOW = 1_764_244_800.0
 HARM = '"><script>window.harmed=1</script><img src=x onerror="window.harmed=1">'
@@ -167,15 +170,68 @@ def silent() -> TopologyView:
     return TopologyView(found.id, found.name, "ACTIVE", 3.0, waits="no free slot on 2 supervisors", owner="bob")
 
 
+def way(
+    root: str, begin: float, parts: list[tuple[str, str, float, float, str, str]], end: TupleEvent
+) -> list[TupleEvent]:
+    """The samples of a message whose tuples follow one from another.
+
+    Args:
+        root: the message.
+        begin: when it was emitted.
+        parts: of each tuple who emits it, who executes it, how long it waits and is executed, its values, its outcome.
+        end: of the message, apart from its root.
+    """
+    found, now, run = [], begin, "spout"
+    for at, (source, target, waited, took, values, outcome) in enumerate(parts):
+        edge, message_id = f"{root}{at}", end.message_id if at == 0 else ""
+        emit = TupleEvent(now, "emit", source, 1, "default", "", 2, (root,), edge, values, message_id, run=run)
+        now, run = now + waited, f"{root}-{at}"
+        done = TupleEvent(
+            now, "execute", target, 2, "default", source, 1, (root,), edge, values, "", took, outcome, run
+        )
+        found += [emit, done]
+        now += took
+    return [*found, end._replace(time=now + 0.004, roots=(root,))]
+
+
+def sampled() -> list[TupleEvent]:
+    """A message that waits for a slow bolt, one that a bolt fails, and one with names that want to do harm."""
+    end = TupleEvent(0.0, "end", "lines", 1, message_id="'line-17'", secs=0.75, outcome="acked")
+    good = [
+        ("lines", "split", 0.012, 0.0004, "('to be or not',)", "acked"),
+        ("split", "count", 0.62, 0.0069, "('to',)", "acked"),
+        ("count", "store", 0.08, 0.0009, "('to', 3)", "acked"),
+    ]
+    bad = [
+        ("lines", "split", 0.012, 0.0004, f"('{HARM}',)", "acked"),
+        ("split", "count", 0.4, 0.0069, "('poison',)", "raised"),
+    ]
+    harm = [(HARM, LONG, 0.5, 2.0, HARM, "open"), (LONG, "javascript:alert(1)", 0.0, 0.0, "\u202e" + HARM, "failed")]
+    failed = end._replace(message_id="'line-18'", outcome="failed")
+    return [
+        *way("1a", NOW - 60, good, end),
+        *way("1b", NOW - 30, bad, failed),
+        *way("1c", NOW - 10, harm, failed._replace(component=HARM, message_id=HARM)),
+        *way(
+            "1d",
+            NOW - 5,
+            [(f"bolt-{at:02}", f"bolt-{at + 1:02}", 0.1, 0.05, "(1_000_000,)", "acked") for at in range(40)],
+            end._replace(component="spout-1", message_id="7"),
+        ),
+    ]
+
+
 class SampleSite:
     """Shows prepared topologies, and writes down what it is told to do."""
 
     title = "Sample"
-    actions: tuple[ActionName, ...] = ("activate", "deactivate", "rebalance", "kill")
+    actions: tuple[ActionName, ...] = ("activate", "deactivate", "rebalance", "kill", "sample")
 
     def __init__(self, *views: TopologyView, is_cluster: bool = True) -> None:
         self.is_cluster = is_cluster
         self.views = {view.id: view for view in views or (word_count(), large(), harmful(), single(), silent())}
+        self.rates: dict[str, float] = {}
+        self.events = sampled()
         self.done: list[tuple[str, str, str, str]] = []
         lines = (f"INFO line {at} of {HARM if at == 50 else 'the log'}" for at in range(200))
         self.log = "".join(f"2026-11-27 12:00:00 {line}\n" for line in lines)
@@ -221,10 +277,18 @@ class SampleSite:
         ]
         return BatchTimes.of(reports)
 
+    def samples(self, topology_id: str) -> Samples:
+        known = self.topology(topology_id).shape.parts
+        own = [event for event in self.events if event.component in known]
+        return Samples(self.rates, tuple(own))
+
     def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
         self.topology(topology_id)
         if options.get("wait") == "never":
             raise RefusedError("wait: expected seconds, not 'never'")
+        if action == "sample":
+            component, percent = wanted_sample(options)
+            self.rates = {component or "*": percent}
         self.done.append((topology_id, action, options.get("wait", ""), who))
         return f"{action} of {topology_id}"
 

@@ -142,6 +142,8 @@ class StormBase(Record, frozen=True):
     """Component -> executors, where a rebalance changed them."""
     submission_key: str = ""
     transition: Transition | None = None
+    debug: dict[str, float] = {}
+    """Which share of its tuples is sampled, in per cent, by component; `*` stands for the others."""
 
 
 class Assignment(Record, frozen=True):

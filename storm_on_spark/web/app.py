@@ -22,7 +22,7 @@ from storm_on_spark.cluster.http.messages import path_parameter, read_body
 from storm_on_spark.cluster.security.permissions import page_right
 from storm_on_spark.web.access.gate import SAFE_HEADERS, Gate
 from storm_on_spark.web.access.sessions import Session
-from storm_on_spark.web.model import Site
+from storm_on_spark.web.model import RefusedError, Site
 from storm_on_spark.web.pages.question import Question
 from storm_on_spark.web.pages.registry import PAGES, Page
 from storm_on_spark.web.rates import Rates
@@ -319,4 +319,6 @@ def _status(error: Exception) -> int:
 
     if isinstance(error, AuthenticationError):
         return 403
+    if isinstance(error, RefusedError):
+        return 400
     return refusal(error).status_code if isinstance(error, StormError) else 500

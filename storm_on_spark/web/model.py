@@ -14,8 +14,9 @@ from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
 from storm_on_spark.api.streams.constants import is_system_id
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
+from storm_on_spark.runtime.samples.events import TupleEvent
 
-ActionName = Literal["activate", "deactivate", "rebalance", "kill"]
+ActionName = Literal["activate", "deactivate", "rebalance", "kill", "sample"]
 
 
 class RefusedError(StormError):
@@ -213,7 +214,17 @@ class ClusterView:
     """Of this Nimbus, without secrets."""
 
 
-ALL_ACTIONS: Final[tuple[ActionName, ...]] = ("activate", "deactivate", "rebalance", "kill")
+@dataclass(frozen=True)
+class Samples:
+    """Samples of a topology's tuples."""
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Which share is sampled, in per cent, by component; `*` stands for the others."""
+    events: tuple[TupleEvent, ...] = ()
+    """The last ones, oldest first."""
+
+
+ALL_ACTIONS: Final[tuple[ActionName, ...]] = ("activate", "deactivate", "rebalance", "kill", "sample")
 
 
 class Site(Protocol):
@@ -250,13 +261,16 @@ class Site(Protocol):
     def batch_times(self, topology_id: str) -> BatchTimes | None:
         """Returns where the time of the last micro-batches went; None if that is not known here."""
 
+    def samples(self, topology_id: str) -> Samples:
+        """Returns the last samples of a topology's tuples; none where they can't be read."""
+
     def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
         """Changes a topology.
 
         Args:
             topology_id: which.
             action: what is to be done.
-            options: as the form has them: `wait` in seconds.
+            options: as the form has them: `wait` in seconds; `component` and `percent` of what is to be sampled.
             who: the user.
 
         Returns:

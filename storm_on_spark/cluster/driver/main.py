@@ -39,6 +39,7 @@ from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.runtime.processes import log_levels, prints
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.runtime.processes.signals import setting
+from storm_on_spark.runtime.samples.book import SAMPLES_LOG
 from storm_on_spark.spark.checkpoint.directory import clear_checkpoint, found_in
 from storm_on_spark.spark.checkpoint.owner import Owner
 from storm_on_spark.spark.checkpoint.stored import CheckpointFence, is_in_a_store, take_over
@@ -301,6 +302,7 @@ class Driver:
                 query.activate() if active else query.deactivate()
                 local_at = beat_at = 0.0
             self._set_log_levels()
+            self._sample(query)
             now = time.monotonic()
             if not self._noted:
                 self._note_state()
@@ -310,10 +312,23 @@ class Driver:
                 self._heart.message = ""
                 self._heart.beat()
                 self._bound_log()
+                query.samples.gather()
             if now >= beat_at:
                 beat_at = now + BEAT_SECS
                 self._publish(query)
             self._stop.wait(_LOOP_SECS)
+
+    def _sample(self, query: TopologyQuery) -> None:
+        """Samples what is wanted."""
+        base, samples = self._link.base, query.samples
+        if base is None or base.debug == samples.rates:
+            return
+        samples.file = samples.file or Path(self._spec.log).with_name(SAMPLES_LOG)
+        try:
+            samples.set_all(base.debug)
+            log.info("tuples are sampled: %s", base.debug or "none")
+        except OSError as error:
+            log.warning("what is to be sampled can't be written to the checkpoint: %s", error)
 
     def _publish(self, query: TopologyQuery) -> None:
         info = query.status_info(WINDOWS)

@@ -351,6 +351,18 @@ class Control:
         """Stops a topology's spouts from emitting."""
         return self._change(topology_id, lifecycle.deactivate, "deactivate", by)
 
+    def sample(self, topology_id: str, component: str, percent: float, by: str = "") -> StormBase:
+        """Samples a share of the tuples of a component, or of all for an empty name; see `lifecycle.sample`.
+
+        Raises:
+            NotAliveError: the topology has no such component.
+        """
+        known = self._tasks(topology_id)
+        if component and known and component not in known:
+            raise NotAliveError(f"topology {topology_id} has no component {component[:200]!r}")
+        what = f"sample {percent:g} % of the tuples" + (f" of {component}" if component else "")
+        return self._change(topology_id, lambda base: lifecycle.sample(base, component, percent), what, by)
+
     def kill(self, topology_id: str, wait_secs: float | None, by: str = "") -> StormBase:
         """Ends a topology; see `lifecycle.kill`."""
         what = "kill" if wait_secs is None else f"kill, wait {wait_secs:g} s"

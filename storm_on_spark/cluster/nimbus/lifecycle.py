@@ -22,6 +22,7 @@ from storm_on_spark.api.errors import ConfigError, InvalidTopologyError
 from storm_on_spark.cluster.errors import TransitionError
 from storm_on_spark.cluster.records import StormBase, Transition
 from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.runtime.samples.switch import changed, checked_percent
 
 _MOST_WAIT_SECS = 10 * 365 * 86400
 _FIXED = ("topology.checkpoint.dir", "topology.name", "storm.id")
@@ -44,6 +45,20 @@ def deactivate(base: StormBase) -> StormBase:
         TransitionError: it is being killed or rebalanced.
     """
     return _switched(base, "deactivate")
+
+
+def sample(base: StormBase, component: str, percent: float) -> StormBase:
+    """Samples a share of the tuples of a component, or of all for an empty name; 0 for none.
+
+    Raises:
+        TransitionError: it is being killed, or that is no percentage.
+    """
+    if base.status == "KILLED":
+        raise TransitionError(f'can\'t sample tuples of topology "{base.name}": it is KILLED')
+    try:
+        return replace(base, debug=changed(base.debug, component, checked_percent(percent)))
+    except ValueError as error:
+        raise TransitionError(f'topology "{base.name}": {error}') from error
 
 
 def kill(base: StormBase, now: float, wait_secs: float | None = None) -> StormBase:

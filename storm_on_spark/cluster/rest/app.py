@@ -129,6 +129,14 @@ class Endpoints:
             e(post, "/topology/{id}/logconfig", self._set_log_levels, "Changes them", LogConfigPage, LogConfigPage),
             e(post, "/topology/{id}/activate", self._activate, "Lets its spouts emit", Done),
             e(post, "/topology/{id}/deactivate", self._deactivate, "Stops its spouts", Done),
+            e(post, "/topology/{id}/debug/{action}/{spct}", self._debug, "Samples its tuples", Done),
+            e(
+                post,
+                "/topology/{id}/component/{component}/debug/{action}/{spct}",
+                self._debug,
+                "Samples tuples of a component",
+                Done,
+            ),
             e(post, "/topology/{id}/rebalance/{wait}", self._rebalance, "Restarts it", Done, RebalanceRequest),
             e(post, "/topology/{id}/kill/{wait}", self._kill, "Ends it", Done),
             e(put, "/submission/{key}/{artifact}", self._upload, "Takes an artifact in", ArtifactInfo, bytes),
@@ -241,6 +249,15 @@ class Endpoints:
     async def _deactivate(self, request: Request) -> Response:
         return await self._change(
             request, "deactivate", lambda name: self._control.deactivate(name, caller_of(request))
+        )
+
+    async def _debug(self, request: Request) -> Response:
+        action, spct = path_parameter(request, "action"), path_parameter(request, "spct")
+        component = path_parameter(request, "component") if "component" in request.path_params else ""
+        percent = sampled_percent(action, spct)
+        what = f"debug/{action}"
+        return await self._change(
+            request, what, lambda name: self._control.sample(name, component, percent, caller_of(request))
         )
 
     async def _kill(self, request: Request) -> Response:
@@ -434,6 +451,23 @@ def _answering(handler: Handler, allow: Callable[[Request], None]) -> Handler:
             return refusal(error)
 
     return answering
+
+
+def sampled_percent(action: str, spct: str) -> float:
+    """Returns the share of tuples that Storm's `debug` asks for.
+
+    Raises:
+        TransitionError: that makes no sense.
+
+    Example:
+        >>> sampled_percent("enable", "12.5"), sampled_percent("disable", "0")
+        (12.5, 0.0)
+    """
+    if action not in ("enable", "disable"):
+        raise TransitionError(f"{action[:80]!r} is neither `enable` nor `disable`")
+    if not re.fullmatch(r"\d{1,3}(\.\d{1,6})?", spct) or float(spct) > 100:
+        raise TransitionError(f"{spct[:80]!r} is no share of tuples; expected a number from 0 to 100")
+    return float(spct) if action == "enable" else 0.0
 
 
 def _wait(text: str) -> float | None:

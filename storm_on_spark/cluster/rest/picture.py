@@ -129,12 +129,12 @@ class Picture:
         """Returns where the logs on a supervisor's host are listed; empty if nowhere."""
         return f"{self.scheme}://{supervisor.logs}/api/v1/logs" if supervisor.logs else ""
 
-    def log_link(self, topology_id: str, supervisor_id: str, port: int) -> str:
+    def log_link(self, topology_id: str, supervisor_id: str, port: int, name: str = "worker.log") -> str:
         """Returns where the log of a driver can be read; empty if nowhere."""
         supervisor = self.snapshot.supervisors.get(supervisor_id)
         if supervisor is None or not supervisor.logs:
             return ""
-        return f"{self.scheme}://{supervisor.logs}/api/v1/log?file={quote(f'{topology_id}/{port}/worker.log', safe='')}"
+        return f"{self.scheme}://{supervisor.logs}/api/v1/log?file={quote(f'{topology_id}/{port}/{name}', safe='')}"
 
     def components(self, base: StormBase) -> dict[str, tuple[str, int, int]]:
         """Returns component -> (kind, tasks, executors), from the plan, else from what the driver said."""

@@ -57,6 +57,8 @@ from storm_on_spark.cluster.rest.settings import PageSettings
 from storm_on_spark.cluster.rest.summaries import topology_fields, worker
 from storm_on_spark.cluster.rest.warned import topology_warnings
 from storm_on_spark.runtime.run.settings import TrackingSettings
+from storm_on_spark.runtime.samples.book import SAMPLES_LOG
+from storm_on_spark.runtime.samples.switch import ALL, SAMPLING_PCT
 
 Errors = Mapping[str, Sequence[ErrorRecord]]
 """Component -> its last errors, oldest first."""
@@ -118,7 +120,8 @@ def topology_page(
         window=window,
         window_hint=window_hint(window),
         window_secs=counted.secs,
-        debug=PageSettings.of(base.conf).debug,
+        debug=bool(base.debug) or PageSettings.of(base.conf).debug,
+        sampling_pct=base.debug.get(ALL, SAMPLING_PCT),
         configuration=hidden(base.conf),
         topology_stats=tuple(_totals(counted, picture, base, name) for name in counted.windows),
         spout_stats=_of_spouts(counted, picture, base, window),
@@ -146,10 +149,10 @@ def topology_page(
     )
 
 
-def _log_link(picture: Picture, base: StormBase) -> str:
+def _log_link(picture: Picture, base: StormBase, name: str = "worker.log") -> str:
     snapshot = picture.snapshot
     where = snapshot.assignments.get(base.topology_id) or snapshot.workerbeats.get(base.topology_id)
-    return "" if where is None else picture.log_link(base.topology_id, where.supervisor_id, where.port)
+    return "" if where is None else picture.log_link(base.topology_id, where.supervisor_id, where.port, name)
 
 
 def component_page(
@@ -167,6 +170,7 @@ def component_page(
         return None
     kind, tasks, executors = found
     is_spout = kind in _SPOUTS
+    sampled = base.debug.get(name, base.debug.get(ALL, 0.0))
     registered = None if info is None else info.components.get(name)
     return ComponentPage(
         user=base.owner,
@@ -181,7 +185,9 @@ def component_page(
         component_type="spout" if is_spout else "bolt",
         window=window,
         window_hint=window_hint(window),
-        debug=PageSettings.of(base.conf).debug,
+        debug=bool(sampled) or PageSettings.of(base.conf).debug,
+        sampling_pct=sampled or SAMPLING_PCT,
+        event_log_link=_log_link(picture, base, SAMPLES_LOG) if base.debug else "",
         component_errors=_errors(picture, base, errors.get(name, ())),
         spout_summary=tuple(_spout_window(counted, name, each) for each in counted.windows) if is_spout else None,
         bolt_stats=None if is_spout else tuple(_bolt_window(counted, name, each) for each in counted.windows),

@@ -44,7 +44,7 @@ from storm_on_spark.runtime.processes.closing import Service
 MOST_BYTES: Final = 1 << 20
 """Of one answer."""
 
-_FILE = re.compile(r"([^/]{1,200})/(\d{1,5})/(worker\.log(?:\.1)?)")
+_FILE = re.compile(r"([^/]{1,200})/(\d{1,5})/((?:worker|events)\.log(?:\.1)?)")
 
 
 def read_part(folder: Path, file: str, start: int, length: int) -> tuple[bytes, int, int]:
@@ -52,7 +52,7 @@ def read_part(folder: Path, file: str, start: int, length: int) -> tuple[bytes, 
 
     Args:
         folder: with the logs of all topologies.
-        file: `ID/PORT/worker.log`, or `worker.log.1` for what came before it.
+        file: `ID/PORT/worker.log`, or `worker.log.1` for what came before it; `events.log` has samples of tuples.
         start: first byte; negative counts from the end. Behind the end there is nothing.
         length: most bytes.
 

@@ -286,8 +286,8 @@ service Nimbus {
   void finishFileUpload(1: string location) throws (1: AuthorizationException aze);
   void submitTopology(1: string name, 2: string uploadedJarLocation, 3: string jsonConf, 4: StormTopology topology) throws (1: AlreadyAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
   void submitTopologyWithOpts(1: string name, 2: string uploadedJarLocation, 3: string jsonConf, 4: StormTopology topology, 5: SubmitOptions options) throws (1: AlreadyAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
+  void debug(1: string name, 2: string component, 3: bool enable, 4: double samplingPercentage) throws (1: NotAliveException e, 2: AuthorizationException aze);
   // Refused whatever their arguments: only the number of the exception is Storm's.
-  void debug() throws (2: AuthorizationException aze);
   void downloadChunk() throws (1: AuthorizationException aze);
   void getComponentPageInfo() throws (2: AuthorizationException aze);
   void getOwnerResourceSummaries() throws (1: AuthorizationException aze);

@@ -15,7 +15,6 @@ _PAGES: Final = "use the REST interface of the same address, which has Storm UI'
 _WORKERS: Final = "this cluster's supervisors report by ZooKeeper or Pacemaker"
 
 INSTEAD: Final = {
-    "debug": "set topology.debug, and look at storm-spark logs",
     "downloadChunk": "the code of topologies is not given out",
     "getComponentPageInfo": _PAGES,
     "getOwnerResourceSummaries": "Spark's cluster manager knows of resources",

@@ -31,6 +31,7 @@ from storm_on_spark.cluster.thrift.refused import Refused
 from storm_on_spark.cluster.thrift.settings import ThriftSettings
 from storm_on_spark.cluster.thrift.submissions import parsed
 from storm_on_spark.cluster.thrift.uploads import Uploads
+from storm_on_spark.runtime.samples.switch import SAMPLING_PCT
 
 logger = logging.getLogger(__name__)
 
@@ -160,6 +161,11 @@ class Handler(NoBlobs, Refused):
     def deactivate(self, name: str) -> None:
         """Stops a topology's spouts from emitting."""
         self._control.deactivate(self._named(name).topology_id, self._by)
+
+    def debug(self, name: str, component: str | None, enable: bool, percent: float) -> None:  # Storm's
+        """Samples a share of the tuples of a component, or of all; 0 or None is Storm's 10 %."""
+        share = (percent or SAMPLING_PCT) if enable else 0.0
+        self._control.sample(self._named(name).topology_id, component or "", share, _BY)
 
     def rebalance(self, name: str, options: Any) -> None:
         """Restarts a topology, with other workers, executors or configuration.

@@ -11,13 +11,15 @@ from typing import Final
 
 from storm_on_spark.runtime.samples.events import MOST_LINE, TupleEvent, decoded, encoded
 from storm_on_spark.runtime.samples.sampler import MOST_A_FLUSH
-from storm_on_spark.runtime.samples.switch import ALL, FOLDER, RATES, changed, checked_percent, write_rates
+from storm_on_spark.runtime.samples.switch import FOLDER, RATES, changed, checked_percent, write_rates
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
 MOST_KEPT: Final = 4000
 """Samples in memory: some 2 MB."""
 FILE_BYTES: Final = 1 << 20
 """A file that is larger becomes the one before it, and the one before that goes."""
+SAMPLES_LOG: Final = "events.log"
+"""The file of a driver in a cluster, beside its log; Storm's name."""
 _MOST_FILES: Final = 400
 """Objects that are read at one time."""
 
@@ -105,6 +107,3 @@ class SampleBook:
                 path.replace(path.with_name(path.name + ".1"))
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
                 file.write(data)
-
-
-__all__ = ["ALL", "SampleBook"]

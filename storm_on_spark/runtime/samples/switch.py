@@ -16,6 +16,8 @@ from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
 ALL: Final = "*"
 """Stands for every component that has no share of its own."""
+SAMPLING_PCT: Final = 10.0
+"""Storm's share where none is said."""
 FOLDER: Final = "samples"
 RATES: Final = "rates"
 _MOST_BYTES: Final = 1 << 20

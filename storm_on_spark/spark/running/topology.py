@@ -24,6 +24,7 @@ from storm_on_spark.runtime.processes.signals import InterruptibleEvent
 from storm_on_spark.runtime.processes.usage import usage
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.runtime.samples.book import SampleBook
 from storm_on_spark.spark.checkpoint.owner import Fence
 from storm_on_spark.spark.running.failures import LATE_REMEDY, is_late_process, reason_of, topology_failed
 from storm_on_spark.spark.running.interrupts import interruptible
@@ -167,6 +168,11 @@ class TopologyQuery(StreamingQuery):
     def deactivate(self) -> None:
         """Stops the spouts from emitting; what is under way goes on."""
         self._coordinator.set_active(False)
+
+    @property
+    def samples(self) -> SampleBook:
+        """Samples of its tuples: what is sampled, and what was; `set("count", 5.0)` samples 5 % of a component's."""
+        return self._coordinator.samples
 
     def drain(self, timeout: float | None = None) -> bool:
         """Deactivates the spouts and waits until everything that they emitted is acked or failed.

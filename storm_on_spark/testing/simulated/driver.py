@@ -17,15 +17,18 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.info import TopologyInfo, TopologyStatus
 from storm_on_spark.cluster.driver.begin import begin
 from storm_on_spark.cluster.driver.main import Driver
+from storm_on_spark.runtime.samples.book import SampleBook
 from storm_on_spark.spark.checkpoint.stored import CheckpointFence
 
 _RATE = 100.0
@@ -49,6 +52,9 @@ class SimulatedQuery:
         self._count = 0.0
         self._started = self._counted = time.monotonic()
         self._stopped = False
+        #: Nothing executes tuples here, so what is sampled is noted and no more.
+        self._folder = tempfile.TemporaryDirectory()
+        self.samples = SampleBook(Path(self._folder.name))
 
     @property
     def isActive(self) -> bool:  # noqa: N802 # as in Spark

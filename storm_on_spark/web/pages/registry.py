@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from storm_on_spark.web.pages import logs, site, topology
+from storm_on_spark.web.pages import logs, samples, site, topology
 from storm_on_spark.web.pages.question import Question
 
 
@@ -29,6 +29,8 @@ PAGES: Final = (
     Page("/logs", "logs.html", logs.logs),
     Page("/topology/{id}", "topology.html", topology.topology),
     Page("/topology/{id}/errors", "errors.html", topology.errors),
+    Page("/topology/{id}/samples", "samples.html", samples.samples),
+    Page("/topology/{id}/tree/{root}", "tree.html", samples.tree),
     Page("/topology/{id}/configuration", "configuration.html", topology.configuration),
     Page("/topology/{id}/changes", "changes.html", topology.changes),
     Page("/topology/{id}/logs", "logs.html", logs.logs),

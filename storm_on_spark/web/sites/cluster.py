@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.config.secrets import hidden
-from storm_on_spark.api.errors import NotAliveError
+from storm_on_spark.api.errors import NotAliveError, StormError
 from storm_on_spark.api.info import ErrorInfo, TopologyInfo
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError, NotLeaderError
@@ -23,6 +23,8 @@ from storm_on_spark.cluster.rest.picture import Picture, driver_info
 from storm_on_spark.cluster.rest.summaries import nimbus_summary
 from storm_on_spark.cluster.rest.topology_page import beat_errors
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.runtime.samples.book import SAMPLES_LOG
+from storm_on_spark.runtime.samples.events import TupleEvent, decoded
 from storm_on_spark.web.model import (
     ALL_ACTIONS,
     ActionName,
@@ -36,16 +38,21 @@ from storm_on_spark.web.model import (
     PlacedError,
     PlannedOperator,
     RefusedError,
+    Samples,
     Shape,
     TopologyView,
 )
 from storm_on_spark.web.settings import UiSettings
+from storm_on_spark.web.sites.sampling import sample_told, wanted_sample
 
 _KEPT_SECS: Final = 0.5
 """For how long an answer serves all browsers that ask."""
 _CLIENT_KEYS: Final = ("nimbus.auth.", "nimbus.thrift.port", "storm.tls.ca.file")
 
 T = TypeVar("T")
+
+_SAMPLE_BYTES: Final = 512 << 10
+"""At the end of the file of samples."""
 
 
 class ClusterSite:
@@ -94,6 +101,23 @@ class ClusterSite:
         """Drivers don't tell of single micro-batches."""
         return
 
+    def samples(self, topology_id: str) -> Samples:
+        """Returns the last samples, from the file that the driver keeps beside its log."""
+        base = self._control.topology(topology_id)
+        return Samples(base.debug, self._once(f"samples {topology_id}", lambda: self._events(topology_id)))
+
+    def _events(self, topology_id: str) -> tuple[TupleEvent, ...]:
+        where = self._control.snapshot().assignments.get(topology_id)
+        if where is None:
+            return ()
+        name = f"{quote(where.supervisor_id, safe='')}/{topology_id}/{where.port}/{SAMPLES_LOG}"
+        try:
+            part = self.read_log(name, -_SAMPLE_BYTES, _SAMPLE_BYTES)
+        except StormError:
+            # Nothing was sampled there yet, or that host doesn't answer.
+            return ()
+        return tuple(decoded(part.text.encode()))
+
     def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
         """Changes a topology, here or at the leader."""
         base = self._control.topology(topology_id)
@@ -103,6 +127,8 @@ class ClusterSite:
                 self._control.activate(topology_id, who)
             elif action == "deactivate":
                 self._control.deactivate(topology_id, who)
+            elif action == "sample":
+                self._control.sample(topology_id, *wanted_sample(options), who)
             elif action == "kill":
                 self._control.kill(topology_id, wait, who)
             else:
@@ -115,10 +141,14 @@ class ClusterSite:
             with NimbusClient(conf, seeds=[error.leader], behalf=who) as leader:
                 if action in ("activate", "deactivate"):
                     getattr(leader, action)(topology_id)
+                elif action == "sample":
+                    leader.sample(topology_id, *wanted_sample(options))
                 elif action == "kill":
                     leader.kill(topology_id, wait)
                 else:
                     leader.rebalance(topology_id, wait)
+        if action == "sample":
+            return f"From now on: {sample_told(*wanted_sample(options))}."
         done = {"activate": "activated", "deactivate": "deactivated", "kill": "killed", "rebalance": "rebalanced"}
         return f"{base.name} is {done[action]}" + (f", {wait:g} s from now." if wait else ".")
 

@@ -25,9 +25,11 @@ from storm_on_spark.web.model import (
     PlacedError,
     PlannedOperator,
     RefusedError,
+    Samples,
     Shape,
     TopologyView,
 )
+from storm_on_spark.web.sites.sampling import sample_told, wanted_sample
 
 if TYPE_CHECKING:
     from storm_on_spark.plan.model import PlacedPlan
@@ -51,7 +53,7 @@ class RunSite:
     """
 
     is_cluster = False
-    actions: tuple[ActionName, ...] = ("activate", "deactivate", "kill")
+    actions: tuple[ActionName, ...] = ("activate", "deactivate", "kill", "sample")
 
     def __init__(
         self,
@@ -112,6 +114,12 @@ class RunSite:
                 self._times = now, self._query.batch_times()
             return self._times[1]
 
+    def samples(self, topology_id: str) -> Samples:
+        """Returns the last samples of its tuples."""
+        self.topology(topology_id)
+        book = self._query.samples
+        return Samples(book.rates, tuple(book.gather()))
+
     def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
         """Changes it."""
         self.topology(topology_id)
@@ -119,6 +127,8 @@ class RunSite:
             raise RefusedError(f"{action} needs a cluster; a single run offers {', '.join(self.actions)}")
         if not self._query.isActive:
             raise RefusedError(f"{self.id} has ended")
+        if action == "sample":
+            return self._sample(options, who)
         # First what is quick: ending may take a while.
         self._changes.append(Change(self._now(), who, action, self.id))
         if action == "activate":
@@ -128,6 +138,18 @@ class RunSite:
         else:
             threading.Thread(target=self._stopped, name="ui-kill", daemon=True).start()
         return {"activate": "Spouts emit.", "deactivate": "Spouts don't emit.", "kill": "The topology ends."}[action]
+
+    def _sample(self, options: Mapping[str, str], who: str) -> str:
+        component, percent = wanted_sample(options)
+        if component and component not in self._shape.parts:
+            raise RefusedError(f"there is no component {component[:200]!r}")
+        try:
+            self._query.samples.set(component, percent)
+        except OSError as error:
+            raise RefusedError(f"the checkpoint can't be written: {error.strerror}") from error
+        said = sample_told(component, percent)
+        self._changes.append(Change(self._now(), who, said, self.id))
+        return f"From now on: {said}."
 
     def changes(self, topology_id: str = "") -> list[Change]:
         """Returns what was changed, newest first."""

@@ -38,10 +38,19 @@ topology = builder.create_topology()
 """
 
 
-@pytest.mark.representative
-def test_a_run_is_looked_at_and_ended_in_a_browser(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [pytest.param("true", marks=pytest.mark.representative), "false"])
+def test_a_run_is_looked_at_sampled_and_ended_in_a_browser(tmp_path: Path, mode: str) -> None:
     (tmp_path / "endless.py").write_text(TOPOLOGY)
-    options = ("--ui", "--quiet", "--name", "endless", "-c", "topology.fail.fast=false")
+    options = (
+        "--ui",
+        "--quiet",
+        "--name",
+        "endless",
+        "-c",
+        "topology.fail.fast=false",
+        "-c",
+        f"topology.realtime={mode}",
+    )
     with script(tmp_path / "tmp", "-m", "storm_on_spark.cli", "run", str(tmp_path / "endless.py"), *options) as process:
         assert process.stderr is not None
         link = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+/ui/login\?code=\S+", line)))
@@ -59,6 +68,23 @@ def test_a_run_is_looked_at_and_ended_in_a_browser(tmp_path: Path) -> None:
             assert "Input: <code>(7,)</code>" in shown()
             csrf = re.search(r'name="csrf" value="([^"]+)"', shown())
             assert csrf is not None
+
+            def sampled() -> str:
+                return browser.get("/ui/topology/endless/samples?component=last").text
+
+            form = {"csrf": csrf[1], "sure": "yes", "component": "", "percent": "20"}
+            assert "sample 20 % of the tuples" in browser.post("/ui/topology/endless/act/sample", data=form).text
+            eventually(lambda: len(re.findall(r'href="(\S+/tree/\w+)">\d+<', sampled())) > 3, sampled)
+            whole = next(
+                page
+                for to in re.findall(r'href="(\S+/tree/\w+)">\d+<', sampled())
+                if "acked" in (page := browser.get(to).text) and "Took" in page
+            )
+            assert ">last</a>, task" in whole
+            assert "numbers, task" in whole
+            form["percent"] = "0"
+            browser.post("/ui/topology/endless/act/sample", data=form)
+            assert "Nothing is sampled at the moment" in sampled()
             ended = browser.post("/ui/topology/endless/act/kill", data={"csrf": csrf[1], "sure": "yes"})
             assert "The topology ends." in ended.text
         process.stderr.read()

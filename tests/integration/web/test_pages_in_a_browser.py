@@ -26,6 +26,8 @@ PAGES = {
     "component": path("topology", WORDS, "component", "count"),
     "task": path("topology", WORDS, "component", "count", "task", "4"),
     "errors": path("topology", WORDS, "errors"),
+    "samples": path("topology", WORDS, "samples"),
+    "way of a message": path("topology", WORDS, "tree", "1a"),
     "log": path("topology", WORDS, "logs") + "?log=word-count/6700/worker.log",
     "search": "/ui/logs?search=line+5",
     "sixty components": path("topology", LARGE),
@@ -34,6 +36,10 @@ PAGES = {
     "harmful names": path("topology", HARMFUL),
     "harmful component": path("topology", HARMFUL, "component", LONG),
     "harmful errors": path("topology", HARMFUL, "errors"),
+    "harmful samples": path("topology", HARMFUL, "samples"),
+    "harmful way": path("topology", HARMFUL, "tree", "1c"),
+    "long way": path("topology", LARGE, "tree", "1d"),
+    "no samples": path("topology", single().id, "samples"),
     "harmful search": "/ui/logs?search=harmed",
 }
 
@@ -42,8 +48,10 @@ COLOURS = ("color-contrast", "link-in-text-block")
 """Axe's rules for which it matters whether a page is light or dark."""
 PICTURES = os.environ.get("UI_PICTURES")
 """The folder into which pictures of pages go, if it is set: `docs/ui` is made so."""
+NARROW = os.environ.get("UI_NARROW_PICTURES")
+"""The same for every page on a narrow screen, in full length, to be looked at."""
 SHOWN = ("cluster", "supervisors", "topology", "component", "task", "errors", "log", "search", "sixty components")
-SHOWN += ("configuration", "changes", "nothing known yet", "harmful names")
+SHOWN += ("configuration", "changes", "nothing known yet", "harmful names", "samples", "way of a message")
 
 
 def complaints(page: Any, rules: tuple[str, ...] | None = None) -> list[str]:
@@ -69,6 +77,8 @@ def test_every_page_is_fine_wide_and_narrow(served: Served, scheme: str) -> None
             visit.page.screenshot(path=Path(PICTURES) / f"{name.replace(' ', '-')}-{scheme}.png")
         for width in (1280, 360):
             visit.page.set_viewport_size({"width": width, "height": 800})
+            if NARROW and width == 360:
+                visit.page.screenshot(path=Path(NARROW) / f"{name.replace(' ', '-')}-{scheme}-360.png", full_page=True)
             assert not overflows(visit.page), (name, width)
 
 
@@ -89,6 +99,71 @@ def test_a_stranger_finds_the_slow_bolt_by_the_graph(served: Served) -> None:
     page.get_by_role("link", name="count: bolt, overloaded").click()
     assert page.get_by_role("heading", level=1).inner_text() == "count"
     assert page.get_by_text("96 %").is_visible()
+
+
+def test_why_does_it_time_out(served: Served) -> None:
+    visit = served.visit()
+    page = visit.page
+    view = served.site.views[WORDS]
+    assert view.info is not None
+    slow = {"p50": 12_000.0, "p95": 26_000.0, "p99": 29_500.0}
+    info = dataclasses.replace(view.info, complete_latency_ms=slow)
+    served.site.views[WORDS] = dataclasses.replace(view, info=info)
+    visit.to("/ui/")
+    page.get_by_role("link", name="word-count", exact=True).click()
+    warning = page.get_by_role("listitem").filter(has_text="time-outs")
+    assert "30" in warning.inner_text()
+    page.get_by_role("link", name="Samples").click()
+    page.get_by_role("link", name="'line-17'").click()
+    assert page.get_by_text("waiting for count").is_visible()
+
+
+def test_who_holds_the_code(served: Served) -> None:
+    visit = served.visit()
+    visit.to("/ui/")
+    assert visit.page.get_by_text("lacks the code of word-count").is_visible()
+    row = visit.page.get_by_role("row").filter(has=visit.page.get_by_role("link", name="word-count", exact=True))
+    assert "2 of 2" in row.inner_text()
+
+
+def test_what_changed_in_the_last_hour(served: Served) -> None:
+    visit = served.visit()
+    visit.to("/ui/")
+    visit.page.get_by_role("link", name="Changes").click()
+    row = visit.page.get_by_role("row").filter(has_text="activate")
+    assert "ada" in row.inner_text()
+
+
+def test_which_tuple_was_the_poison(served: Served) -> None:
+    visit = served.visit()
+    page = visit.page
+    visit.to("/ui/")
+    page.get_by_role("link", name="word-count", exact=True).click()
+    page.get_by_role("navigation", name="Topology").get_by_role("link", name="Errors").click()
+    page.get_by_role("link", name="Failed tuples of count").first.click()
+    assert page.get_by_role("link", name="'line-17'").count() == 0, "only what failed"
+    page.get_by_role("link", name="'line-18'").click()
+    row = page.get_by_role("row").filter(has_text="raised")
+    assert "('poison',)" in row.inner_text()
+    assert page.locator("svg.way g").count() == 2
+
+
+def test_tuples_are_sampled_by_the_page_and_followed(served: Served) -> None:
+    visit = served.visit()
+    page = visit.page
+    visit.to(path("topology", WORDS, "samples"))
+    assert page.get_by_text("Nothing is sampled at the moment").is_visible()
+    page.get_by_label("Sample tuples of").select_option("count")
+    page.get_by_label("Per cent, 0 is off").fill("5")
+    page.get_by_role("button", name="Sample").click()
+    assert page.get_by_text("5 % of the tuples of count").is_visible()
+    page.get_by_role("button", name="Sample").click()
+    assert served.site.rates == {"count": 5.0}
+    visit.to(path("topology", WORDS, "samples"))
+    assert page.get_by_text("Sampled now:").is_visible()
+    new = served.site.events[0]._replace(roots=("77",), message_id="'a new line'")
+    served.site.events.append(new)
+    page.get_by_role("link", name="'a new line'").wait_for()
 
 
 def test_the_graph_is_reached_by_keys(served: Served) -> None:

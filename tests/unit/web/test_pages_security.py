@@ -65,8 +65,8 @@ def served() -> Served:
     return Served()
 
 
-def pages_of(view_id: str, component: str, task: str) -> list[str]:
-    names = {"id": view_id, "component": component, "task": task}
+def pages_of(view_id: str, component: str, task: str, root: str = "1a") -> list[str]:
+    names = {"id": view_id, "component": component, "task": task, "root": root}
     parts = [page.path.strip("/").split("/") for page in PAGES]
     return [
         path(*(names[part[1:-1]] if part.startswith("{") else part for part in each)) if each != [""] else "/ui/"
@@ -90,7 +90,10 @@ def test_every_page_is_for_readers_and_operators(served: Served, role: Role | No
 def test_actions_are_for_operators(served: Served, role: Role | None, action: str) -> None:
     client = served.client(role)
     csrf = served.csrf(client) if role is not None else ""
-    to, form = path("topology", word_count().id, "act", action), {"csrf": csrf, "sure": "yes", "wait": "5"}
+    to, form = (
+        path("topology", word_count().id, "act", action),
+        {"csrf": csrf, "sure": "yes", "wait": "5", "percent": "5"},
+    )
     answer = client.post(to, data=form)
     assert answer.status_code == {None: 401, "reader": 403, "operator": 200}[role]
     assert client.get(to).status_code == 405
@@ -194,7 +197,9 @@ class Elements(HTMLParser):
 def harmful_pages() -> Iterator[str]:
     view = harmful()
     for component, task in ((HARM, "1"), (LONG, "3"), ("javascript:alert(1)", "5")):
-        yield from pages_of(view.id, component, task)
+        yield from pages_of(view.id, component, task, "1c")
+        yield path("topology", view.id, "samples") + "?" + urlencode({"component": component, "bad": "1"})
+    yield path("topology", view.id, "tree", HARM)
     yield "/ui/logs?" + urlencode({"search": HARM})
     yield "/ui/logs?" + urlencode({"search": "harmed"})
     yield path("topology", word_count().id, "logs") + "?" + urlencode({"log": "word-count/6700/worker.log"})
@@ -225,6 +230,28 @@ def test_what_an_action_is_told_stays_text(served: Served) -> None:
         answer = client.post(to, data=form)
         assert Elements(answer.text).bad == []
         assert len(Elements(answer.text).scripts) == 1
+
+
+def test_what_is_sampled_is_asked_and_stays_text(served: Served) -> None:
+    client = served.client("operator")
+    csrf = served.csrf(client)
+    to = path("topology", word_count().id, "act", "sample")
+    asked = client.post(to, data={"csrf": csrf, "component": HARM, "percent": "12.5"})
+    assert Elements(asked.text).bad == []
+    assert 'name="percent" value="12.5"' in asked.text
+    assert served.site.done == []
+    for percent in ("", "-1", "101", "nan", "1e999", HARM):
+        answer = client.post(to, data={"csrf": csrf, "sure": "yes", "component": "count", "percent": percent})
+        assert answer.status_code == 400, percent
+        assert Elements(answer.text).bad == []
+    assert client.post(to, data={"csrf": csrf, "sure": "yes", "percent": "12.5"}).status_code == 200
+    assert "12.5 %" in client.get(path("topology", word_count().id, "samples")).text
+
+
+def test_a_message_without_samples_is_not_there(served: Served) -> None:
+    answer = served.client("reader").get(path("topology", word_count().id, "tree", "ffff"))
+    assert answer.status_code == 404
+    assert "there is no sample" in answer.text
 
 
 def test_every_answer_has_the_headers_that_protect_it(served: Served) -> None:

@@ -28,6 +28,14 @@ def test_activate_and_deactivate() -> None:
     assert lifecycle.activate(base()) == base()
 
 
+def test_samples_are_switched_by_component_and_off_as_a_whole() -> None:
+    on = lifecycle.sample(lifecycle.sample(base(), "", 10.0), "count", 0.0)
+    assert (on.status, on.debug) == ("ACTIVE", {"*": 10.0, "count": 0.0})
+    assert lifecycle.sample(on, "", 0.0) == base()
+    with pytest.raises(TransitionError, match="101 %, and must be a number from 0 to 100"):
+        lifecycle.sample(base(), "count", 101.0)
+
+
 @pytest.mark.parametrize("action", ["activate", "deactivate", "rebalance"])
 @pytest.mark.parametrize("given_base", [base("KILLED", DYING), base("REBALANCING", WAITING)])
 def test_what_is_on_its_way_can_only_be_killed(action: str, given_base: StormBase) -> None:

@@ -92,6 +92,16 @@ def test_it_follows_the_leader_and_remembers_it() -> None:
     assert script.slept == []
 
 
+def test_it_samples_as_storms_interface_has_it() -> None:
+    with Script(a=[DONE]) as script, script.client("a") as client:
+        client.sample("words", "", 12.5)
+        client.sample("words", "a/b c", 0.0)
+    assert [path for _, method, path in script.asked if method == "POST"] == [
+        "/topology/words-1-1/debug/enable/12.500000",
+        "/topology/words-1-1/component/a/b c/debug/disable/0.000000",
+    ]
+
+
 def test_it_asks_the_next_seed_and_then_waits() -> None:
     late = [DOWN, error(503, "Unavailable"), (200, {"topologies": 0})]
     with Script(a=[DOWN], b=late) as script, script.client("a", "b") as client:

@@ -40,6 +40,11 @@ def test_a_part_is_what_was_asked_for(folder: Path, start: int, length: int, dat
     assert read_part(folder, FILE, start, length) == (data, first, 10)
 
 
+def test_samples_are_beside_the_log(folder: Path) -> None:
+    (folder / FILE).with_name("events.log").write_bytes(b"[1]")
+    assert read_part(folder, FILE.replace("worker", "events"), 0, 10) == (b"[1]", 0, 3)
+
+
 @pytest.mark.parametrize(
     "file", ["", "../secret", "/etc/passwd", "words-1-1000/6700/../../../secret", "words-1-1000/6700/driver.json"]
 )

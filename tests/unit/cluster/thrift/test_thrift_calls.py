@@ -89,7 +89,9 @@ def test_other_methods_are_refused_with_a_sentence() -> None:
     assert found[:4] == b"\x80\x01\x00\x03"
 
 
-@pytest.mark.parametrize(("name", "number"), [("debug", 2), ("getTopologyHistory", 1), ("uploadNewCredentials", 3)])
+@pytest.mark.parametrize(
+    ("name", "number"), [("getTopologyPageInfo", 2), ("getTopologyHistory", 1), ("uploadNewCredentials", 3)]
+)
 def test_what_storm_declares_an_exception_for_is_refused_with_it(name: str, number: int) -> None:
     # A text and a number, of which the interface here knows nothing.
     arguments = b"\x0b\x00\x01" + b"\x00\x00\x00\x05words" + b"\x08\x00\x02\x00\x00\x00\x07" + b"\x00"
@@ -133,11 +135,13 @@ def test_a_call_that_changes_a_topology_is_passed_on_and_answered() -> None:
         "killTopology": ("words",),
         "killTopologyWithOpts": ("words", types.KillOptions(wait_secs=7)),
         "rebalance": ("words", options),
+        "debug": ("words", "count", True, 0.0),
     }
     for name, arguments in calls.items():
         out = TMemoryBuffer()
         client = TClient(types.Nimbus, None, TBinaryProtocol(out))
-        client._send(name, **dict(zip(("name", "options"), arguments, strict=False)))  # noqa: SLF001
+        names = ("name", "component", "enable", "samplingPercentage") if name == "debug" else ("name", "options")
+        client._send(name, **dict(zip(names, arguments, strict=False)))  # noqa: SLF001
         back = answer(Handler(cast("Control", control)), out.getvalue())
         TClient(types.Nimbus, TBinaryProtocol(TMemoryBuffer(back)), None)._recv(name)  # noqa: SLF001
     conf = {"topology.debug": True, "topology.workers": 3}
@@ -148,4 +152,5 @@ def test_a_call_that_changes_a_topology_is_passed_on_and_answered() -> None:
         ("kill", "words-1-1", None, who),
         ("kill", "words-1-1", 7, who),
         ("rebalance", "words-1-1", 5, conf, {"a": 2}, who),
+        ("sample", "words-1-1", "count", 10.0, who),
     ]
