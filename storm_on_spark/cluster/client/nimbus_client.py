@@ -262,7 +262,7 @@ class NimbusClient(Operations, Closing):
 
     def sample(self, name: str, component: str, percent: float) -> None:
         """Samples a share of the tuples of a component, or of all for an empty name; 0 for none."""
-        part = f"component/{quote(component, safe='')}/" if component else ""
+        part = f"component/{path_part(component)}/" if component else ""
         self._change(name, f"{part}debug/{'enable' if percent else 'disable'}/{percent:f}")
 
     def kill(self, name: str, wait_secs: float | None = None) -> None:
