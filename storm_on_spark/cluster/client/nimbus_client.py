@@ -260,11 +260,6 @@ class NimbusClient(Operations, Closing):
         """Stops a topology's spouts from emitting."""
         self._change(name, "deactivate")
 
-    def sample(self, name: str, component: str, percent: float) -> None:
-        """Samples a share of the tuples of a component, or of all for an empty name; 0 for none."""
-        part = f"component/{path_part(component)}/" if component else ""
-        self._change(name, f"{part}debug/{'enable' if percent else 'disable'}/{percent:f}")
-
     def kill(self, name: str, wait_secs: float | None = None) -> None:
         """Ends a topology, when what it emitted has had `wait_secs` to get done (None: its message timeout)."""
         self._change(name, f"kill/{wait_part(wait_secs)}")

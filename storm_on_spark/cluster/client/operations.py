@@ -69,3 +69,9 @@ class Operations:
         }
         path = f"/topology/{path_part(self.topology_id(name))}/logconfig"
         return dict(self._post(path, body)["namedLoggerLevels"])
+
+    def sample(self, name: str, component: str, percent: float) -> None:
+        """Samples a share of the tuples of a component, or of all for an empty name; 0 for none."""
+        part = f"component/{path_part(component)}/" if component else ""
+        action = "enable" if percent else "disable"
+        self._post(f"/topology/{path_part(self.topology_id(name))}/{part}debug/{action}/{percent:f}", None)

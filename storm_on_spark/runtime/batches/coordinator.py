@@ -92,8 +92,7 @@ class Coordinator:
     ) -> None:
         self._hold = hold
         self._make_host = make_host or self.host_class
-        self._live = live
-        self._spec = spec
+        self._live, self._spec = live, spec
         self._plan: PlacedPlan = spec.plan
         self._folder = folder
         self.samples = SampleBook(folder)
@@ -103,8 +102,7 @@ class Coordinator:
         #: Micro-batches that ran here, of whose commit it isn't sure that it would survive.
         self._unsynced: list[int] = []
         self._wiring = Wiring(spec.plan)
-        settings = BatchSettings.of(spec.plan.conf)
-        tracking = TrackingSettings.of(spec.plan.conf)
+        settings, tracking = BatchSettings.of(spec.plan.conf), TrackingSettings.of(spec.plan.conf)
         self._groups = spout_groups(spec.plan)
         #: When the live process was looked at.
         self._looked_at = 0.0

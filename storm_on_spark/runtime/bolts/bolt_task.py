@@ -269,7 +269,7 @@ class BoltTask:
         if saves:
             self._save_attributes()
         result.amounts = self._timing.amounts(inputs, ledger, all_acked=self.kind is not ComponentKind.BOLT)
-        if self._sampler.is_on(started):
+        if (started >= self._sampler.look_at or self._sampler.rates) and self._sampler.is_on(started):
             outcomes = ledger.acked if self.kind is ComponentKind.BOLT else None, ledger.failed, poisoned
             spent = time.perf_counter() - started, self._timing.calls
             self._sampler.executed(self.component, self.task, inputs, lineage, outcomes, result.sealed, spent)
