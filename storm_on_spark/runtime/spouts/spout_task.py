@@ -261,11 +261,11 @@ class SpoutTask:
         """
         first, count = self._uncut, self.pending.following - self._uncut
         begin = root_base(self.task) + first
-        roots = consecutive(begin, count)
         clock = self._clock()
         entries: list[Entry] = []
         receipts = 0
         ids = EdgeIds.behind(self._edge_seed, self.log.end)
+        roots = consecutive(begin, count)
         sent = self._output.sent()
         is_sampled = self.sampler.is_on(time.perf_counter())
         for sequence, sealed in enumerate(self._output.seal(lambda: roots, ids)):
