@@ -54,6 +54,8 @@ REST: Final[Mapping[tuple[str, str], Right]] = {
     ("GET", "/topology-workers/{id}"): SEE,
     ("POST", "/topology/{id}/activate"): CHANGE,
     ("POST", "/topology/{id}/deactivate"): CHANGE,
+    ("POST", "/topology/{id}/debug/{action}/{spct}"): CHANGE,
+    ("POST", "/topology/{id}/component/{component}/debug/{action}/{spct}"): CHANGE,
     ("POST", "/topology/{id}/rebalance/{wait}"): CHANGE,
     ("POST", "/topology/{id}/kill/{wait}"): CHANGE,
     ("PUT", "/submission/{key}/{artifact}"): SUBMIT,
@@ -72,7 +74,7 @@ _THRIFT_SEE: Final = (
     "getTopologySummaryByName getTopologySummary getTopologyInfo getTopologyInfoByName getTopologyInfoWithOpts "
     "getTopologyInfoByNameWithOpts getTopologyConf getTopology getUserTopology getLogConfig"
 )
-_THRIFT_CHANGE: Final = "killTopology killTopologyWithOpts activate deactivate rebalance setLogConfig"
+_THRIFT_CHANGE: Final = "killTopology killTopologyWithOpts activate deactivate debug rebalance setLogConfig"
 _THRIFT_SUBMIT: Final = "beginFileUpload uploadChunk finishFileUpload submitTopology submitTopologyWithOpts"
 
 THRIFT: Final[Mapping[str, Right]] = {
@@ -99,6 +101,8 @@ PAGES: Final[Mapping[tuple[str, str], Right]] = {
     ("GET", "/logs"): ALL,
     ("GET", "/topology/{id}"): SEE,
     ("GET", "/topology/{id}/errors"): SEE,
+    ("GET", "/topology/{id}/samples"): SEE,
+    ("GET", "/topology/{id}/tree/{root}"): SEE,
     ("GET", "/topology/{id}/configuration"): SEE,
     ("GET", "/topology/{id}/changes"): SEE,
     ("GET", "/topology/{id}/logs"): SEE,

@@ -165,7 +165,7 @@ class Handler(NoBlobs, Refused):
     def debug(self, name: str, component: str | None, enable: bool, percent: float) -> None:  # Storm's
         """Samples a share of the tuples of a component, or of all; 0 or None is Storm's 10 %."""
         share = (percent or SAMPLING_PCT) if enable else 0.0
-        self._control.sample(self._named(name).topology_id, component or "", share, _BY)
+        self._control.sample(self._named(name).topology_id, component or "", share, self._by)
 
     def rebalance(self, name: str, options: Any) -> None:
         """Restarts a topology, with other workers, executors or configuration.
