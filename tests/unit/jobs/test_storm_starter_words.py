@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import shutil
 import time
 from ast import literal_eval
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 from lengths import PATIENCE_SECS
+from waiting import eventually
 
 from storm_on_spark import compile_topology
 from storm_on_spark.api.config import effective_conf
@@ -58,9 +61,15 @@ def test_the_counts_of_a_frequent_word_are_added_up_over_tasks() -> None:
     assert [count for _, count in tester.collector.values()] == [5, 12, 9, 2, 0, 4]
 
 
+def open_files() -> int:
+    # Objects that refer to each other keep pipes open until they are collected.
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 def test_sentences_of_node_are_split_there(capsys: pytest.CaptureFixture[str]) -> None:
-    deadline, shown = time.monotonic() + PATIENCE_SECS, []
+    deadline, shown, files = time.monotonic() + PATIENCE_SECS, [], open_files()
     sentences = [
         "the cow jumped over the moon",
         "an apple a day keeps the doctor away",
@@ -78,3 +87,5 @@ def test_sentences_of_node_are_split_there(capsys: pytest.CaptureFixture[str]) -
     shown.extend(capsys.readouterr().out.splitlines())
     assert Counter(map(literal_eval, shown)) == reached(words)
     assert (info.failed, info.acked) == (0, ROWS)
+    del info
+    eventually(lambda: open_files() <= files + 4, "the pipes of the children are closed")
