@@ -156,7 +156,7 @@ class Run:
 
     def live_processes(self, role: str) -> list[int]:
         """Returns the live processes of this start of the driver: `process` is the one that leads, `member` follows."""
-        mark = f"storm_on_spark.runtime.live.{role}"
+        mark = f"storm_on_spark.runtime.live.processes.{role}"
         return sorted(pid for pid, command in self._processes.find(self.starts).items() if mark in command)
 
     def kill_driver(self) -> None:

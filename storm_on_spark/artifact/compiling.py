@@ -25,7 +25,7 @@ from storm_on_spark.launch.settings import CheckpointSettings
 from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.explain.mermaid import explain_mermaid
 from storm_on_spark.plan.explain.picture import plan_html
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 from storm_on_spark.spark.checkpoint.location import location_of
 from storm_on_spark.spark.compiled import CompiledTopology
 from storm_on_spark.spark.session.real_time import why_batches_here

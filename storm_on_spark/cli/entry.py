@@ -14,7 +14,7 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Needed while the next import runs.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from storm_on_spark.runtime.processes import at_once
+    from storm_on_spark.runtime.processes.ending import at_once
 
     at_once.install()
     from storm_on_spark.cli.main import main as command

@@ -16,7 +16,7 @@ from storm_on_spark.multilang.child import Child, Launch, checked_command, run_i
 from storm_on_spark.multilang.errors import ShellError
 from storm_on_spark.multilang.messages import log_message, setup_message
 from storm_on_spark.multilang.settings import ShellSettings, silence
-from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
+from storm_on_spark.runtime.processes.ending.at_once import make_temporary, remove_temporary
 
 log = component_logger(__name__)
 

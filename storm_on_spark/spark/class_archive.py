@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from storm_on_spark.api.errors import TopologyFailedError
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 from storm_on_spark.spark.session import jars, local_session, stop_session
 from storm_on_spark.spark.session.class_archive import (
     VERSION,

@@ -40,7 +40,7 @@ from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.bolts.at_work import clear_work
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
-from storm_on_spark.runtime.processes.at_once import belongs_here
+from storm_on_spark.runtime.processes.ending.at_once import belongs_here
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import ReportSettings, TrackingSettings
@@ -295,8 +295,8 @@ class CompiledTopology:
         from storm_on_spark.runtime.batches.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
-        from storm_on_spark.runtime.live.early import EarlyTasks
-        from storm_on_spark.runtime.live.rounds import ROUNDS, last_executed_ms
+        from storm_on_spark.runtime.live.execution.rounds import ROUNDS, last_executed_ms
+        from storm_on_spark.runtime.live.processes.early import EarlyTasks
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary

@@ -27,8 +27,8 @@ from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.settings import CheckpointSettings, NameSettings
-from storm_on_spark.runtime.processes import at_once
-from storm_on_spark.runtime.processes.stop_signals import Stopper
+from storm_on_spark.runtime.processes.ending import at_once
+from storm_on_spark.runtime.processes.ending.stop_signals import Stopper
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.checkpoint.temporary import check_temporary

@@ -16,7 +16,7 @@ from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.api.text import html
 from storm_on_spark.api.text.wording import did_you_mean, quoted, short_repr
 from storm_on_spark.plan.fingerprint import other_version
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 from storm_on_spark.runtime.state.deltas import applied
 from storm_on_spark.runtime.state.keyvalue.journal import ENTRIES
 from storm_on_spark.runtime.state.keyvalue.pages import DIRECTORY, HEADER, PAGES

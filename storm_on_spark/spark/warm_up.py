@@ -13,7 +13,7 @@ from storm_on_spark.api.task.collector import BasicOutputCollector, SpoutOutputC
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

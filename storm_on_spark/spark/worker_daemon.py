@@ -18,8 +18,8 @@ import socket
 import sys
 import time
 
-from storm_on_spark.runtime.processes import breakpoints, log_levels
-from storm_on_spark.runtime.processes.prints import marked_output
+from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels
+from storm_on_spark.runtime.processes.diagnostics.prints import marked_output
 
 
 class Garbage:

@@ -19,7 +19,7 @@ from kazoo.client import KazooClient
 from lab.benchmarks.pacemaker.wire import SESSION_MILLIS, path_of
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.processes.server import HOST, free_ports, last_words
 from storm_on_spark.spark.session.java import require_java

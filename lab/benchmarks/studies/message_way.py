@@ -29,9 +29,9 @@ from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.live.execution.rounds import ROUNDS, Round, RoundLog
+from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt
-from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
-from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.spouts.messages import Acked, Settle, Written
 from storm_on_spark.runtime.spouts.opening import open_spout_task

@@ -37,7 +37,7 @@ _WARM_UP_SECS = 15.0
 _START_SECS = 120.0
 _PARTS = {
     "spout host": "storm_on_spark.runtime.spouts.spout_host",
-    "live process": "storm_on_spark.runtime.live.process",
+    "live process": "storm_on_spark.runtime.live.processes.process",
     "Python workers": "storm_on_spark.spark.worker_daemon",
 }
 _DOCS = Path(__file__).parents[3] / "docs"

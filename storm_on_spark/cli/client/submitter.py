@@ -11,7 +11,7 @@ from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.client.which_cluster import connect, find_cluster, topologys
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import SubmitProgress

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.runtime.processes.at_once import interrupts_raised
+from storm_on_spark.runtime.processes.ending.at_once import interrupts_raised
 
 if TYPE_CHECKING:
     from rich.console import Console

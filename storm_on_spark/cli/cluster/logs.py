@@ -17,7 +17,7 @@ from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cli.client.asking import asked, cluster_options, name
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
-from storm_on_spark.runtime.processes.at_once import interrupts_raised
+from storm_on_spark.runtime.processes.ending.at_once import interrupts_raised
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient

@@ -21,7 +21,7 @@ from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.progress import Progress
 from storm_on_spark.cli.shared.requirements import requirements_of
 from storm_on_spark.cli.shared.terminal import console
-from storm_on_spark.runtime.processes import at_once
+from storm_on_spark.runtime.processes.ending import at_once
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.client.nimbus_client import NimbusClient, SubmitProgress

@@ -13,7 +13,7 @@ from storm_on_spark.cli.daemons.dev_zookeeper import check_port, tell_open
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
-from storm_on_spark.runtime.processes.signals import ended_by_signal
+from storm_on_spark.runtime.processes.ending.signals import ended_by_signal
 
 _LOOK_SECS = 0.2
 

@@ -15,7 +15,7 @@ from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
-from storm_on_spark.runtime.processes.signals import ended_by_signal
+from storm_on_spark.runtime.processes.ending.signals import ended_by_signal
 
 
 @click.command("drpc", short_help="Run a DRPC server, which hands requests to topologies.")

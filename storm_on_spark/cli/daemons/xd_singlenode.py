@@ -21,8 +21,8 @@ from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.launch.conf_text import merged
-from storm_on_spark.runtime.processes.at_once import temporary_folder
-from storm_on_spark.runtime.processes.signals import ended_by_signal
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.signals import ended_by_signal
 
 if TYPE_CHECKING:
     import threading

@@ -19,7 +19,7 @@ from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import STOPPED, reporting_errors
 from storm_on_spark.launch.conf_text import merged
-from storm_on_spark.runtime.processes.signals import put_back
+from storm_on_spark.runtime.processes.ending.signals import put_back
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.dev.cluster import DevCluster

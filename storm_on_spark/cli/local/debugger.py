@@ -21,8 +21,8 @@ from storm_on_spark.cli.shared.report import print_summary
 from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import PlaceSettings
-from storm_on_spark.runtime.processes.at_once import interrupts_raised
-from storm_on_spark.runtime.processes.signals import put_back
+from storm_on_spark.runtime.processes.ending.at_once import interrupts_raised
+from storm_on_spark.runtime.processes.ending.signals import put_back
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.local.request import Request

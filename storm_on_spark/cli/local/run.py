@@ -32,8 +32,8 @@ from storm_on_spark.cli.shared.terminal import console, logs_to
 from storm_on_spark.launch.document import document, to_json
 from storm_on_spark.launch.loader import load
 from storm_on_spark.launch.settings import CheckpointSettings
-from storm_on_spark.runtime.processes import at_once
-from storm_on_spark.runtime.processes.stop_signals import Stopper
+from storm_on_spark.runtime.processes.ending import at_once
+from storm_on_spark.runtime.processes.ending.stop_signals import Stopper
 from storm_on_spark.runtime.reports.observer import Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.session.answer import answer_only

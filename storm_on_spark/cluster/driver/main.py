@@ -37,8 +37,8 @@ from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.launch.conf_text import spark_conf
 from storm_on_spark.runtime.processes import log_levels, prints
+from storm_on_spark.runtime.processes.ending.signals import setting
 from storm_on_spark.runtime.processes.sessions import session_members
-from storm_on_spark.runtime.processes.signals import setting
 from storm_on_spark.runtime.samples.book import SAMPLES_LOG
 from storm_on_spark.spark.checkpoint.directory import clear_checkpoint, found_in
 from storm_on_spark.spark.checkpoint.owner import Owner

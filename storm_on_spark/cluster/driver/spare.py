@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storm_on_spark.cluster.driver.files import LocalBeat, RunFolder
+from storm_on_spark.runtime.processes.diagnostics.log_levels import VARIABLE
 from storm_on_spark.runtime.processes.lock_file import locked
-from storm_on_spark.runtime.processes.log_levels import VARIABLE
 from storm_on_spark.runtime.processes.sessions import session_members
 
 if TYPE_CHECKING:

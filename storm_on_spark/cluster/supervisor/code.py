@@ -18,7 +18,7 @@ from storm_on_spark.cluster.code.packing.bundle import Unpacked, unpack
 from storm_on_spark.cluster.code.packing.requirements import install
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.cluster.records import CodeManifest
-from storm_on_spark.runtime.processes.at_once import temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 from storm_on_spark.cluster.driver.files import ProcessFile, RunFolder
 from storm_on_spark.cluster.errors import ClusterError, RecordError
 from storm_on_spark.cluster.supervisor.slots import ProcessState
+from storm_on_spark.runtime.processes.diagnostics.prints import TIMED
 from storm_on_spark.runtime.processes.lock_file import locked
-from storm_on_spark.runtime.processes.prints import TIMED
 from storm_on_spark.runtime.processes.sessions import kill_session, session_members, started_at, this_kernel
 
 DRIVER = "storm_on_spark.cluster.driver"

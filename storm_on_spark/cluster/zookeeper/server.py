@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.closing import Service
+from storm_on_spark.runtime.processes.ending.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.server import HOST, Server, free_ports, java_command
 from storm_on_spark.spark.session.java import require_java
 

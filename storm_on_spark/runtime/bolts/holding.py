@@ -2,7 +2,7 @@
 
 So a thread of the interpreter's own, that of `faulthandler`, counts the time. A thread of Python sets it back at each
 look. If it can't for `topology.task.stall.secs`, the stacks are written to a file and the process ends; Spark runs the
-task again in another worker. Before the stacks, the file has the task that is executed, as `processes.busy` notes it.
+task again in another worker. Before the stacks, the file has the task that is executed, as `diagnostics.busy` notes it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import ClassVar, Final
 
-from storm_on_spark.runtime.processes import prints
-from storm_on_spark.runtime.processes.busy import SIZE, BusyPage, busy_task, holder
+from storm_on_spark.runtime.processes.diagnostics import prints
+from storm_on_spark.runtime.processes.diagnostics.busy import SIZE, BusyPage, busy_task, holder
 
 _FOLDER: Final = "holding"
 _MOST_BYTES: Final = 1 << 16

@@ -38,7 +38,7 @@ from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import Sealed
-from storm_on_spark.runtime.processes.prints import speaking
+from storm_on_spark.runtime.processes.diagnostics.prints import speaking
 from storm_on_spark.runtime.reports.groups import Groups
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics, sent_amounts
 from storm_on_spark.runtime.run.settings import BoltSettings, TrackingSettings

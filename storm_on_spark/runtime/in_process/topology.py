@@ -32,7 +32,7 @@ from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.in_process.host import InProcessHost
 from storm_on_spark.runtime.in_process.micro_batch import execute_plan
-from storm_on_spark.runtime.processes.at_once import belongs_here, temporary_folder
+from storm_on_spark.runtime.processes.ending.at_once import belongs_here, temporary_folder
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.spec import make_spec

@@ -21,11 +21,11 @@ from typing import Any
 from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
-from storm_on_spark.runtime.live.pulse import has_pulse
-from storm_on_spark.runtime.processes.busy import holder
+from storm_on_spark.runtime.live.processes.pulse import has_pulse
+from storm_on_spark.runtime.processes.diagnostics.busy import holder
+from storm_on_spark.runtime.processes.ending.signals import held_back
 from storm_on_spark.runtime.processes.is_stopped import is_stopped
 from storm_on_spark.runtime.processes.run_folder import MOST_SOCKET_PATH, make_private, run_folder
-from storm_on_spark.runtime.processes.signals import held_back
 from storm_on_spark.runtime.spouts.log import Mark
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class LiveClient:
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         # The folder is the process's to remove when the daemon ends, whose signal waits until it can hear it.
-        words = [sys.executable, "-m", "storm_on_spark.runtime.live.process", str(processes), self._start_id]
+        words = [sys.executable, "-m", "storm_on_spark.runtime.live.processes.process", str(processes), self._start_id]
         with held_back(signal.SIGHUP, signal.SIGINT):
             process = subprocess.Popen(
                 words if beside is None else [*words, str(beside)],

@@ -17,10 +17,10 @@ from storm_on_spark.runtime.bolts.saved import StateAccess
 from storm_on_spark.runtime.bolts.stage import Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.live.live_processes import GivenUpError
+from storm_on_spark.runtime.live.execution.rounds import ROUNDS, RoundLog, is_before, read_rounds
+from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
-from storm_on_spark.runtime.live.rounds import ROUNDS, RoundLog, is_before, read_rounds
-from storm_on_spark.runtime.live.tasks import LiveTasks
+from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.run.settings import SpoutSettings
 
 log = logging.getLogger(__name__)

@@ -2,4 +2,7 @@
 
 Process ids, signals, sockets and files come in, and observations of them go out; tuples never pass here. Each file is
 an independent tool for other rooms. Begin with the file named after what you need.
+
+    ending/       signals that end a process, and how a command cleans up first
+    diagnostics/  labelled output, log levels, breakpoints, metrics and usage
 """

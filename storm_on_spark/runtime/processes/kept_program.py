@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from storm_on_spark.runtime.processes.at_once import ends_with_this
+from storm_on_spark.runtime.processes.ending.at_once import ends_with_this
 from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.runtime.processes.sessions import kill_session, started_at
 

@@ -7,7 +7,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from storm_on_spark.runtime.processes.at_once import remove_temporary
+from storm_on_spark.runtime.processes.ending.at_once import remove_temporary
 
 _PREFIX = "storm-on-spark-run-"
 MOST_SOCKET_PATH = 105

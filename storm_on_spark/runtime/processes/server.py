@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.closing import Service
+from storm_on_spark.runtime.processes.ending.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.kept_program import KeptProcess
 
 HOST: Final = "127.0.0.1"

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from storm_on_spark.runtime.processes.busy import SIZE, BusyPage, breathed_at
+from storm_on_spark.runtime.processes.diagnostics.busy import SIZE, BusyPage, breathed_at
 from storm_on_spark.runtime.processes.is_stopped import is_stopped
 
 _LOOK_SECS: Final = 1.0

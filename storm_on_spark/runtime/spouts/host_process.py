@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from storm_on_spark.plan.model import PlacedPlan
-from storm_on_spark.runtime.processes.signals import held_back
+from storm_on_spark.runtime.processes.ending.signals import held_back
 from storm_on_spark.runtime.run.settings import BatchSettings
 from storm_on_spark.runtime.spouts.holding import HostWatch
 from storm_on_spark.runtime.spouts.messages import Channel, Message, Setup, Stop

@@ -22,9 +22,9 @@ from typing import NoReturn, Protocol
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError, StormError
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
-from storm_on_spark.runtime.processes import breakpoints, log_levels, prints
+from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels, prints
+from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.parent import die_with
-from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.wake import Wake
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.settings import ReportSettings

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import RDD, InheritableThread, SparkContext, TaskContext
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.runtime.processes.prints import MARK
+from storm_on_spark.runtime.processes.diagnostics.prints import MARK
 from storm_on_spark.runtime.spouts.host_process import HostProcess
 from storm_on_spark.runtime.spouts.messages import Message, Setup
 from storm_on_spark.runtime.spouts.remote.host import RemoteHost

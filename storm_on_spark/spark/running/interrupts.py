@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 
-from storm_on_spark.runtime.processes.signals import put_back
+from storm_on_spark.runtime.processes.ending.signals import put_back
 from storm_on_spark.spark.session.interrupts import is_pysparks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.runtime.processes.metrics_port import WINDOWS_READ, require_client, serve_metrics
+from storm_on_spark.runtime.processes.diagnostics.metrics_port import WINDOWS_READ, require_client, serve_metrics
 from storm_on_spark.runtime.reports.consumers import Consumers, consumers_of
 from storm_on_spark.runtime.run.settings import ReportSettings
 

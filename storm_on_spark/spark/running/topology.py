@@ -20,8 +20,8 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text.traces import own_part
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.coordinator import Coordinator
-from storm_on_spark.runtime.processes.signals import InterruptibleEvent
-from storm_on_spark.runtime.processes.usage import usage
+from storm_on_spark.runtime.processes.diagnostics.usage import usage
+from storm_on_spark.runtime.processes.ending.signals import InterruptibleEvent
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.samples.book import SampleBook

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, SimpleNamespace
 from typing import Any, Final
 
-from storm_on_spark.runtime.processes.signals import TO_END, put_back
+from storm_on_spark.runtime.processes.ending.signals import TO_END, put_back
 
 _AGAIN_SECS: Final = 0.1
 _LONG_SECS: Final = 10.0

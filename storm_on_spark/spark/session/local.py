@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.runtime.processes import at_once
+from storm_on_spark.runtime.processes.ending import at_once
 from storm_on_spark.runtime.processes.sessions import kill_named
 from storm_on_spark.spark.session import jars
 from storm_on_spark.spark.session.accumulators import silence_its_end

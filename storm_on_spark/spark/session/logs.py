@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from storm_on_spark.api.text.printable import printable
-from storm_on_spark.runtime.processes.prints import MARK, is_timed, stamp
+from storm_on_spark.runtime.processes.diagnostics.prints import MARK, is_timed, stamp
 from storm_on_spark.spark.session.dirs import own_dir, state_dir, writable_dir
 
 LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from storm_on_spark.runtime.processes.at_once import make_temporary, remove_temporary
+from storm_on_spark.runtime.processes.ending.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.lock_file import is_file, locked, open_lock
 from storm_on_spark.runtime.processes.sessions import is_on_a_command_line
 

@@ -22,7 +22,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from storm_on_spark.runtime.processes.signals import InterruptibleEvent, setting
+from storm_on_spark.runtime.processes.ending.signals import InterruptibleEvent, setting
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.text.printable import one_line
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.processes.prints import is_timed, stamp
+from storm_on_spark.runtime.processes.diagnostics.prints import is_timed, stamp
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text
 from storm_on_spark.xd.modules.declaration import STREAM_NAME, ModuleDeclaration, Option

@@ -22,7 +22,7 @@ from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.spark.session import ComingSession
 
 FEW = 200
-LIVE = "storm_on_spark.runtime.live.process"
+LIVE = "storm_on_spark.runtime.live.processes.process"
 
 
 class Coming:

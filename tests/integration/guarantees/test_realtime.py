@@ -83,7 +83,7 @@ class Count(BaseBasicBolt):
             raise ValueError(tup[0])
 
 
-FIRST, FURTHER = "storm_on_spark.runtime.live.process", "storm_on_spark.runtime.live.member"
+FIRST, FURTHER = "storm_on_spark.runtime.live.processes.process", "storm_on_spark.runtime.live.processes.member"
 
 
 def live_processes(module: str) -> list[int]:

@@ -21,12 +21,19 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.live.conduct import BEGINNING, NOBODY, caught_up, micro_batch
-from storm_on_spark.runtime.live.live_processes import GivenUpError
-from storm_on_spark.runtime.live.member import ShareHolder
+from storm_on_spark.runtime.live.execution.rounds import (
+    ROUNDS,
+    Round,
+    RoundLog,
+    is_before,
+    last_executed_ms,
+    read_rounds,
+)
+from storm_on_spark.runtime.live.execution.small_round import SmallRounds
+from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
-from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog, is_before, last_executed_ms, read_rounds
-from storm_on_spark.runtime.live.small_round import SmallRounds
-from storm_on_spark.runtime.live.tasks import LiveTasks
+from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
+from storm_on_spark.runtime.live.processes.member import ShareHolder
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.log import Mark

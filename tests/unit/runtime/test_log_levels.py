@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.text.logs import component_logger
-from storm_on_spark.runtime.processes.log_levels import VARIABLE, LogLevels, Published, read_levels
+from storm_on_spark.runtime.processes.diagnostics.log_levels import VARIABLE, LogLevels, Published, read_levels
 
 CHILD = """
 import logging, sys
-from storm_on_spark.runtime.processes import log_levels
+from storm_on_spark.runtime.processes.diagnostics import log_levels
 log_levels.follow()
 for line in sys.stdin:
     while logging.getLogger("some.bolt").getEffectiveLevel() != int(line):
@@ -78,7 +78,7 @@ def test_a_damaged_file_is_refused(data: bytes) -> None:
 
 
 def test_a_file_that_others_can_write_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from storm_on_spark.runtime.processes import log_levels
+    from storm_on_spark.runtime.processes.diagnostics import log_levels
 
     path = tmp_path / "levels.json"
     path.write_text('{"hostile.logger": "OFF"}')

@@ -22,7 +22,7 @@ from windowed_streams import RESULTS, check, program
 from storm_on_spark import Count, Duration
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
-from storm_on_spark.runtime.live.small_round import SmallRounds
+from storm_on_spark.runtime.live.execution.small_round import SmallRounds
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.testing.simulated import DriverKilled, SimulatedSpark
 

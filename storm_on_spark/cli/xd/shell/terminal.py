@@ -14,7 +14,7 @@ from prompt_toolkit.history import FileHistory
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.cli.xd.shell.commands import PROMPT, Shell
 from storm_on_spark.cli.xd.shell.completing import Sources, proposals
-from storm_on_spark.runtime.processes.at_once import interrupts_raised
+from storm_on_spark.runtime.processes.ending.at_once import interrupts_raised
 
 
 def read_lines(shell: Shell, history: Path) -> None:

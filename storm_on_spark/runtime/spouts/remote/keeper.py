@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from storm_on_spark.runtime.processes.signals import held_back
+from storm_on_spark.runtime.processes.ending.signals import held_back
 from storm_on_spark.runtime.spouts.holding import HostWatch
 from storm_on_spark.runtime.spouts.host_process import end_group
 

@@ -14,9 +14,9 @@ import sys
 import time
 from typing import Any
 
-from storm_on_spark.runtime.processes import breakpoints, log_levels, prints
+from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels, prints
+from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.parent import die_with
-from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.spouts.remote.line import Line, call_driver, notice_loss
 from storm_on_spark.runtime.spouts.remote.listener import Hello
 

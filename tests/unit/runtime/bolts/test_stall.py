@@ -28,7 +28,7 @@ from storm_on_spark.runtime.bolts.at_work import WorkNotes, clear_work, read_wor
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.stall import EXIT_CODE, Stall, StallWatch, clear_notes, read_notes
 from storm_on_spark.runtime.bolts.worker import worker_for
-from storm_on_spark.runtime.processes import prints
+from storm_on_spark.runtime.processes.diagnostics import prints
 from storm_on_spark.runtime.storage.place import LocalPlace
 
 

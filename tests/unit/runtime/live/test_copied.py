@@ -16,10 +16,10 @@ from stormtest import Source, make_worker
 from storm_on_spark.api import BaseBasicBolt, TopologyBuilder
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.bolts.saved import SavedTask
-from storm_on_spark.runtime.live import copied, local_tasks
-from storm_on_spark.runtime.live.copied import Copy, FailedCopyError
-from storm_on_spark.runtime.live.local_tasks import LocalTasks
-from storm_on_spark.runtime.live.state import LiveState
+from storm_on_spark.runtime.live.execution import copied, local_tasks
+from storm_on_spark.runtime.live.execution.copied import Copy, FailedCopyError
+from storm_on_spark.runtime.live.execution.local_tasks import LocalTasks
+from storm_on_spark.runtime.live.execution.state import LiveState
 
 TASK = 2
 

@@ -12,9 +12,9 @@ from stormtest import make_worker
 from storm_on_spark.api import BaseBasicBolt, BaseRichSpout, TopologyBuilder
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.live import local_tasks
+from storm_on_spark.runtime.live.execution import local_tasks
+from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt
-from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.spouts.messages import Written
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask

@@ -244,7 +244,7 @@ def test_a_process_that_is_stopped_is_ended_and_that_is_logged(
 def test_a_bolt_that_holds_the_interpreter_is_named_and_its_process_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with live(Holding("live.process"), tmp_path, monkeypatch, stall_secs=LIMIT) as found:
+    with live(Holding("live.processes.process"), tmp_path, monkeypatch, stall_secs=LIMIT) as found:
         monkeypatch.setattr(client, "ANSWER_SECS", 0.2)
         assert found.cut(1) is None, "its tuple is for the next micro-batch"
         assert found.process.wait(30) == -signal.SIGKILL
@@ -257,7 +257,7 @@ def test_a_bolt_that_holds_the_interpreter_is_named_and_its_process_ended(
 def test_a_bolt_that_holds_the_interpreter_of_a_further_live_process_is_named_and_that_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with live(Holding("live.member"), tmp_path, monkeypatch, processes=2) as found:
+    with live(Holding("live.processes.member"), tmp_path, monkeypatch, processes=2) as found:
         [member] = psutil.Process(found.process.pid).children()
         assert found.cut(8) is None, "its tuples are for the next micro-batch"
         eventually(lambda: not member.is_running())

@@ -207,7 +207,7 @@ def test_an_executor_hears_acks_on_its_own_line_and_notices_its_end(live_spouts:
 
 
 def test_a_process_that_was_started_as_the_last_of_its_workers_ends(start_id: str) -> None:
-    words = [sys.executable, "-m", "storm_on_spark.runtime.live.process", "1", start_id]
+    words = [sys.executable, "-m", "storm_on_spark.runtime.live.processes.process", "1", start_id]
     make_private(socket_of(start_id).parent)
     said, ours = os.pipe()
     # The shell stands for the daemon, and is gone before the process listens.
@@ -221,7 +221,7 @@ def test_a_process_that_was_started_as_the_last_of_its_workers_ends(start_id: st
 
 
 def test_a_process_that_is_told_to_end_several_times_ends_with_those_it_has_started(start_id: str) -> None:
-    words = [sys.executable, "-m", "storm_on_spark.runtime.live.process", "3", start_id]
+    words = [sys.executable, "-m", "storm_on_spark.runtime.live.processes.process", "3", start_id]
     make_private(socket_of(start_id).parent)
     with subprocess.Popen(words, stdin=subprocess.DEVNULL) as process:
         try:

@@ -16,7 +16,7 @@ from stormtest import make_worker
 
 from storm_on_spark.api import TopologyBuilder
 from storm_on_spark.api.component import BaseTickTupleAwareRichBolt
-from storm_on_spark.runtime.live.small_round import SmallRounds
+from storm_on_spark.runtime.live.execution.small_round import SmallRounds
 from storm_on_spark.testing.simulated import DriverKilled
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")

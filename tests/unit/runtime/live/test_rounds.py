@@ -13,10 +13,10 @@ from stormtest import make_worker
 from storm_on_spark.api import BaseBasicBolt, FailedException, Fields, TopologyBuilder
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.live.member import ShareHolder
+from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, last_executed_ms, read_rounds
+from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
-from storm_on_spark.runtime.live.rounds import Round, RoundLog, last_executed_ms, read_rounds
-from storm_on_spark.runtime.live.tasks import LiveTasks
+from storm_on_spark.runtime.live.processes.member import ShareHolder
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.tracking.acker import ACKED
 

@@ -21,9 +21,9 @@ from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.live.execution.small_round import SmallRounds
+from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt
-from storm_on_spark.runtime.live.small_round import SmallRounds
-from storm_on_spark.runtime.live.tasks import LiveTasks
 from storm_on_spark.runtime.reports.report import TaskMetrics
 from storm_on_spark.runtime.spouts.messages import Acked, Executed, Settle, Told, Written
 from storm_on_spark.runtime.spouts.opening import open_spout_task
@@ -138,8 +138,8 @@ def test_a_small_round_does_what_a_large_one_does_tuple_by_tuple(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     random, clock, watched, choice = Random(seed), 0, Watched(monkeypatch), Choice(monkeypatch)
-    monkeypatch.setattr("storm_on_spark.runtime.live.tasks._numbers", lambda: count(1 << 20))
-    monkeypatch.setattr("storm_on_spark.runtime.live.tasks._CAREFUL_MS", 0)  # a round that is saved is no small one
+    monkeypatch.setattr("storm_on_spark.runtime.live.execution.tasks._numbers", lambda: count(1 << 20))
+    monkeypatch.setattr("storm_on_spark.runtime.live.execution.tasks._CAREFUL_MS", 0)  # a saved round is not small
     monkeypatch.setattr("time.time", lambda: 1.0)  # tuples that a bolt keeps know when they came
     conf = {"topology.profile": "realtime", "topology.acker.executors": 1 + seed % 3}
     spec = dataclasses.replace(make_worker(build(400), conf, 1).spec, folder=str(tmp_path))

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from storm_on_spark.runtime.processes.signals import held_back
+from storm_on_spark.runtime.processes.ending.signals import held_back
 
 _WAITS = """
 import os, signal, sys, threading
-from storm_on_spark.runtime.processes.signals import ended_by_signal
+from storm_on_spark.runtime.processes.ending.signals import ended_by_signal
 
 left = {often}
 
@@ -43,7 +43,7 @@ def test_signals_that_come_while_the_event_is_locked_do_not_block_the_process(ca
 
 def test_a_process_that_waits_ends_after_one_signal() -> None:
     script = """
-from storm_on_spark.runtime.processes.signals import ended_by_signal
+from storm_on_spark.runtime.processes.ending.signals import ended_by_signal
 with ended_by_signal() as ended:
     print("up", flush=True)
     ended.wait()
@@ -60,7 +60,7 @@ print("ends")
 def test_a_signal_that_does_not_interrupt_the_wait_is_heard_all_the_same() -> None:
     script = """
 import os, signal, threading
-from storm_on_spark.runtime.processes.signals import ended_by_signal
+from storm_on_spark.runtime.processes.ending.signals import ended_by_signal
 
 def send():
     # To this thread: the main thread, which waits, is not interrupted.
@@ -87,7 +87,7 @@ def test_a_thread_that_hears_late_leaves_a_signal_to_whoever_saw_to_it(
 ) -> None:
     script = f"""
 import contextlib, os, signal, time
-from storm_on_spark.runtime.processes import at_once, signals
+from storm_on_spark.runtime.processes.ending import at_once, signals
 
 read = os.read
 def late(descriptor, size):
@@ -111,7 +111,7 @@ def test_an_interrupt_before_a_process_can_ignore_it_does_not_end_it() -> None:
     script = """
 print("imports", flush=True)
 input()
-from storm_on_spark.runtime.processes.signals import ignore_interrupts
+from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
 ignore_interrupts()
 print("works", flush=True)
 input()

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from storm_on_spark.runtime.processes.stop_signals import Stopper
+from storm_on_spark.runtime.processes.ending.stop_signals import Stopper
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 

@@ -15,7 +15,7 @@ from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.metrics import Metrics
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.live.gathered import Gathered
+from storm_on_spark.runtime.live.execution.gathered import Gathered
 from storm_on_spark.runtime.reports.groups import Groups
 from storm_on_spark.runtime.reports.report import Failure, Reported, SpoutStats
 from storm_on_spark.runtime.spouts.messages import Progress

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.runtime.processes.prints import MARK, TIMED
+from storm_on_spark.runtime.processes.diagnostics.prints import MARK, TIMED
 from storm_on_spark.spark.session.logs import OutputPump, new_log_file
 
 LOG_TIME = re.compile(rb"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ", re.MULTILINE)
@@ -94,7 +94,7 @@ def test_a_folder_that_cannot_be_made_is_replaced_by_a_temporary_one(
 @pytest.mark.parametrize("timed", [False, True])
 def test_workers_mark_each_line_that_they_print(timed: bool) -> None:
     code = (
-        "import sys\nfrom storm_on_spark.runtime.processes.prints import marked_output\n"
+        "import sys\nfrom storm_on_spark.runtime.processes.diagnostics.prints import marked_output\n"
         "print('before')\n"
         "with marked_output():\n"
         "    print('one'); print('tw', end=''); print('o\\nthree'); print('err', file=sys.stderr)\n"

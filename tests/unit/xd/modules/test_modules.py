@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from storm_on_spark.runtime.processes.prints import TIMED
+from storm_on_spark.runtime.processes.diagnostics.prints import TIMED
 from storm_on_spark.testing import SpoutTester, make_tuple, run_bolt
 from storm_on_spark.xd.admin.checks import check_stream
 from storm_on_spark.xd.dsl import DslError

@@ -29,11 +29,11 @@ from storm_on_spark.runtime.bolts.stage import BatchInfo, Handed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Header, Kind
-from storm_on_spark.runtime.live.gathered import Gathered
-from storm_on_spark.runtime.live.live_processes import GivenUpError, LiveProcesses, Member
+from storm_on_spark.runtime.live.execution.gathered import Gathered
+from storm_on_spark.runtime.live.execution.rounds import Round, is_before
+from storm_on_spark.runtime.live.execution.small_round import Done
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
-from storm_on_spark.runtime.live.rounds import Round, is_before
-from storm_on_spark.runtime.live.small_round import Done
+from storm_on_spark.runtime.live.processes.live_processes import GivenUpError, LiveProcesses, Member
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries

@@ -12,11 +12,11 @@ from storm_on_spark.runtime.bolts.operator import Waiting, execute_stage
 from storm_on_spark.runtime.bolts.saved import SavedTask
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed
 from storm_on_spark.runtime.bolts.worker import CachedTask, Worker
-from storm_on_spark.runtime.live import copied
-from storm_on_spark.runtime.live.copied import Copy
+from storm_on_spark.runtime.live.execution import copied
+from storm_on_spark.runtime.live.execution.copied import Copy
+from storm_on_spark.runtime.live.execution.small_round import SmallRounds
+from storm_on_spark.runtime.live.execution.state import LateChanges, LiveState
 from storm_on_spark.runtime.live.messages import Key
-from storm_on_spark.runtime.live.small_round import SmallRounds
-from storm_on_spark.runtime.live.state import LateChanges, LiveState
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
 log = logging.getLogger(__name__)

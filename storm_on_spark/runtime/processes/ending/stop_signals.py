@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from storm_on_spark.runtime.processes import at_once
-from storm_on_spark.runtime.processes.signals import handling
+from storm_on_spark.runtime.processes.ending import at_once
+from storm_on_spark.runtime.processes.ending.signals import handling
 
 _ONE_SECS: Final = 1.0
 """Within so long of each other, SIGTERM and SIGHUP are the same wish: `make`, `timeout` and terminals that close

@@ -1,9 +1,9 @@
-"""The live process: one thread that hears what spouts have written, executes it, and tells them what became of it.
+"""The live process: one thread that reads what spouts have written, executes it, and sends them the outcomes.
 
-A worker starts it (`python -m storm_on_spark.runtime.live.process PROCESSES START_ID`) and hands it the state of the
-tasks after a micro-batch. The driver of a new topology does so before Spark runs, and adds its own process id. The
-process starts the others, and tells them what to execute. It ends when the coordinator has not looked at it for some
-time, or when the run's folder is gone, or the daemon of the workers or the driver that started it.
+`python -m storm_on_spark.runtime.live.processes.process PROCESSES START_ID`. A worker starts it and hands it the state
+of the tasks after a micro-batch. For a new topology the driver starts it before Spark runs, and adds its own id.
+The process starts the others and directs them. It ends when the coordinator has not asked for its status for some time,
+or when the run's folder, the daemon of the workers, or the driver that started it is gone.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of
-from storm_on_spark.runtime.live.live_processes import GivenUpError
-from storm_on_spark.runtime.live.member import MemberProcess
+from storm_on_spark.runtime.live.execution.rounds import ROUNDS, Round, RoundLog
+from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
-from storm_on_spark.runtime.live.pulse import Pulse
-from storm_on_spark.runtime.live.rounds import ROUNDS, Round, RoundLog
-from storm_on_spark.runtime.live.tasks import LiveTasks
-from storm_on_spark.runtime.processes import breakpoints, log_levels
-from storm_on_spark.runtime.processes.busy import BusyPage
+from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
+from storm_on_spark.runtime.live.processes.member import MemberProcess
+from storm_on_spark.runtime.live.processes.pulse import Pulse
+from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels
+from storm_on_spark.runtime.processes.diagnostics.busy import BusyPage
+from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.frames import Frames
 from storm_on_spark.runtime.processes.parent import hang_up_with
-from storm_on_spark.runtime.processes.signals import ignore_interrupts
 from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import Live, Told, Written
@@ -351,7 +351,7 @@ def main() -> None:
     ignore_interrupts()
     breakpoints.pass_over()
     log_levels.follow()
-    from storm_on_spark.runtime.processes.prints import label_all, marked_output
+    from storm_on_spark.runtime.processes.diagnostics.prints import label_all, marked_output
 
     processes, start_id, *driver = sys.argv[1:]
     if driver:

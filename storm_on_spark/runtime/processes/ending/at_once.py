@@ -6,7 +6,7 @@ folder that its JVM is about to write to, and that JVM never ends). So the proce
 its children are killed, its temporary folders are removed, and it ends.
 
 Python calls a handler on the main thread, which may be in a call of the system that a signal does not interrupt (see
-`storm_on_spark.runtime.processes.signals`). A separate thread hears of each signal by a pipe, and does the work.
+`storm_on_spark.runtime.processes.ending.signals`). A separate thread hears of each signal by a pipe, and does the work.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from storm_on_spark.runtime.processes import signals
+from storm_on_spark.runtime.processes.ending import signals
+from storm_on_spark.runtime.processes.ending.signals import TO_END, handled, handling, put_back
 from storm_on_spark.runtime.processes.sessions import kill_descendants, kill_session
-from storm_on_spark.runtime.processes.signals import TO_END, handled, handling, put_back
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _KILL_SECS: Final = 5.0

@@ -1,7 +1,7 @@
-"""A further live process: it executes its share of the tasks as the first one tells it to.
+"""A further live process: it executes its share of the tasks under the direction of the first one.
 
-`python -m storm_on_spark.runtime.live.member START_ID FD PAGE PARENT`, on the inherited end of a socket pair: so nobody
-else can talk to it. `PAGE` is the descriptor of a file for `busy`. It ends with the process that has started it.
+`python -m storm_on_spark.runtime.live.processes.member START_ID FD PAGE PARENT`. Commands arrive on an inherited socket
+pair, so no other process can connect. `PAGE` is the descriptor of a file for `busy`. It ends with its parent process.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from storm_on_spark.runtime.bolts.stage import bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live import messages
-from storm_on_spark.runtime.live.copied import FailedCopyError
-from storm_on_spark.runtime.live.live_processes import GivenUpError
-from storm_on_spark.runtime.live.local_tasks import LocalTasks
-from storm_on_spark.runtime.processes import breakpoints, log_levels
-from storm_on_spark.runtime.processes.busy import SIZE, BusyPage, breathed_at, holder
+from storm_on_spark.runtime.live.execution.copied import FailedCopyError
+from storm_on_spark.runtime.live.execution.local_tasks import LocalTasks
+from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
+from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels
+from storm_on_spark.runtime.processes.diagnostics.busy import SIZE, BusyPage, breathed_at, holder
+from storm_on_spark.runtime.processes.ending.signals import held_back, ignore_interrupts
 from storm_on_spark.runtime.processes.is_stopped import is_stopped
 from storm_on_spark.runtime.processes.parent import die_with
-from storm_on_spark.runtime.processes.signals import held_back, ignore_interrupts
 from storm_on_spark.runtime.run.worker_process import release
 
 _STOPPED_SECS = 10.0
 """A process that is stopped for so long is given up; one whose interpreter is held, if a tuple may take no longer."""
 _LOOK_SECS = 1.0
 """Whether it is stopped is looked at so often, while its answer is waited for."""
-_MODULE = "storm_on_spark.runtime.live.member"
+_MODULE = "storm_on_spark.runtime.live.processes.member"
 
 
 class ShareHolder:
@@ -180,7 +180,7 @@ def main() -> None:
     die_with(int(parent))
     breakpoints.pass_over()
     log_levels.follow()
-    from storm_on_spark.runtime.processes.prints import marked_output
+    from storm_on_spark.runtime.processes.diagnostics.prints import marked_output
 
     for inherited in (int(descriptor), int(page)):
         os.set_inheritable(inherited, False)

@@ -20,9 +20,10 @@ from storm_on_spark.runtime.bolts.operator import Waiting
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed, bytes_of
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.live import copied, messages
-from storm_on_spark.runtime.live.local_tasks import LocalTasks
-from storm_on_spark.runtime.live.small_round import SmallRounds
+from storm_on_spark.runtime.live import messages
+from storm_on_spark.runtime.live.execution import copied
+from storm_on_spark.runtime.live.execution.local_tasks import LocalTasks
+from storm_on_spark.runtime.live.execution.small_round import SmallRounds
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
 

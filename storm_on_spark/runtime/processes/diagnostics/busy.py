@@ -13,7 +13,7 @@ import time
 from functools import lru_cache
 from typing import Final
 
-from storm_on_spark.runtime.processes import prints
+from storm_on_spark.runtime.processes.diagnostics import prints
 
 _LABEL: Final = 248
 """Bytes of the task's label, of which the rest is zero; the time of a breath follows."""

@@ -1,0 +1,11 @@
+"""The live processes of a run: the first one leads, and the others execute their tasks as it directs.
+
+Requests of workers and spout hosts come in over Unix sockets; answers, outcomes and cuts go out.
+Begin with `process.py`.
+
+    process.py         the first live process: one thread between sockets and tasks
+    live_processes.py  all tasks: those of the first process, and those of other processes, which it directs
+    member.py          one of these other processes
+    pulse.py           a thread that answers while the main thread executes a tuple
+    early.py           the first live process of a new run, which the driver starts while Spark starts
+"""
