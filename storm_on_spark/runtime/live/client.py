@@ -1,4 +1,4 @@
-"""What a worker and the coordinator ask of a live process, over its Unix socket."""
+"""Requests of a worker and the coordinator to a live process, over its Unix socket."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ _SLOW_SECS = 30.0
 """A process that was started may take so long to listen, before another is started."""
 
 started: dict[str, tuple[float, subprocess.Popen[bytes]]] = {}
-#: The live process that this process has started last for a run, and when, by start id.
+#: Start id -> the live process that this process started last for that run, and when.
 _said: set[str] = set()
-#: Runs of which it was said that nothing is live.
+#: Runs for which the failed start was logged.
 
 
 def socket_of(start_id: str) -> Path:
-    """Returns where the live process of a run listens, on this machine."""
+    """Returns the path of the live process's Unix socket on this machine."""
     return run_folder(start_id) / "live"
 
 
 def pulse_of(start_id: str) -> Path:
-    """Returns where its thread listens that answers at once; see `pulse`."""
+    """Returns the path of the socket of its pulse thread; see `pulse`."""
     return run_folder(start_id) / "beat"
 
 
 def busy_of(start_id: str) -> Path:
-    """Returns where it notes which task it executes; see `busy`."""
+    """Returns the path of the file that names the task being executed; see `busy`."""
     return run_folder(start_id) / "busy"
 
 
 class LiveClient:
-    """Asks the live process of a run, if there is one; None is always a possible answer.
+    """Sends requests to the live process of a run. Each may return None: there may be no such process.
 
     Args:
         start_id: the run.
@@ -74,11 +74,11 @@ class LiveClient:
         self._stall_secs = stall_secs
         self.path = socket_of(start_id)
         self._pulse = pulse_of(start_id)
-        #: Set once nobody needs an answer any more.
+        #: Set once no caller needs an answer.
         self._over = threading.Event()
 
     def look(self, clock_ms: int, clock_at: float) -> Status | None:
-        """Says that the topology runs, and what time it is there; see `LiveProcess`."""
+        """Reports that the topology is running, and its time; see `LiveProcess`."""
         answer = self._ask(Look(clock_ms, clock_at), self._pulse)
         return answer if isinstance(answer, Status) else None
 
@@ -98,7 +98,7 @@ class LiveClient:
         return isinstance(answer, Adopted) and answer.live
 
     def let_go(self) -> None:
-        """Ends what waits for an answer, and every further wait: the topology is about to stop."""
+        """Cancels all present and future waits for an answer, because the topology is about to stop."""
         self._over.set()
 
     def listens(self) -> bool:
@@ -106,12 +106,12 @@ class LiveClient:
         return self.path.exists()
 
     def start(self, processes: int, beside: int | None = None) -> subprocess.Popen[bytes] | None:
-        """Starts the process, unless it was started just now; it listens once it is ready.
+        """Starts the process unless it was started recently. It listens once it is ready.
 
-        That nothing is live, as it can't be started, is logged once.
+        If the process can't be started, this is logged once.
 
         Args:
-            processes: how many it is to be, with those that it starts itself.
+            processes: number of live processes, including those that the first one starts.
             beside: the id of this process where it is a driver: the other one ends with it. None in a worker: there it
                 ends with the daemon of workers.
 

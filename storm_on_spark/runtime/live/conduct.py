@@ -1,4 +1,4 @@
-"""A worker's micro-batch beside a live process: it takes what that has executed, or executes it, and hands over."""
+"""A worker's micro-batch in real time: takes the live process's cut, or executes the log; then hands over the state."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BEGINNING = bytes(16)
 
 
 class Client(Protocol):
-    """What a worker asks of the live process; see `LiveClient`."""
+    """A worker's requests to the live process; see `LiveClient`."""
 
     def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
         """Returns what happened between two offsets, if the process continued from the state with this token."""
@@ -65,7 +65,7 @@ def micro_batch(
         worker: this process's instances.
         run: start id and specification.
         state_of: gives the state of a task.
-        values: returns all that is in the state store.
+        values: returns the contents of the state store.
         start: where the micro-batch begins.
         end: where it ends.
         execute: executes it from the log.
@@ -104,7 +104,7 @@ def micro_batch(
 def caught_up(
     worker: Worker, token: bytes, values: Callable[[], Mapping[Key, bytes]], start: Offset, end: Offset
 ) -> Cut | None:
-    """Executes a micro-batch as a live process did that is gone; returns None if that had not begun, or it can't."""
+    """Repeats a micro-batch in a lost live process's rounds; returns None if there are none or this fails."""
     if not isinstance(worker.folder, Path):
         return None
     rounds = read_rounds(worker.folder / ROUNDS, token)
@@ -121,18 +121,18 @@ def caught_up(
 
 
 def _goes_on(worker: Worker, before: bytes, token: bytes, end: Offset) -> bool:
-    """Keeps the rounds behind the end of a micro-batch for the next one, which has to execute them as they were.
+    """Keeps the rounds after the end of a micro-batch, because the next one must execute the same rounds.
 
-    Spouts have heard of them. Until they are executed again, nothing may be live.
+    Spouts know their outcomes. No live process may start until they have been executed again.
 
     Args:
         worker: of the run.
         before: the state that the micro-batch began with.
-        token: the state that it leaves behind.
+        token: the state after it.
         end: of the micro-batch.
 
     Returns:
-        Whether there are any.
+        True if there are such rounds.
     """
     assert isinstance(worker.folder, Path), "rounds are in a directory"
     left = [done for done in read_rounds(worker.folder / ROUNDS, before) if not is_before(done.end, end)]

@@ -38,7 +38,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """From a worker: what happened between two offsets? Answered by `Cut`, or None if that isn't known here."""
+    """From a worker: asks for the results between two offsets. Answered by `Cut`, or None if they aren't known here."""
 
     token: bytes
     start: Offset
@@ -47,7 +47,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a micro-batch would have done."""
+    """The results of a micro-batch."""
 
     token: bytes
     """Of the state that it leaves behind."""
@@ -59,7 +59,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """From the coordinator, now and then: the topology still runs. Answered by `Status`."""
+    """From the coordinator, periodically: the topology is still running. Answered by `Status`."""
 
     clock_ms: int
     clock_at: float
@@ -80,7 +80,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """Whether an `Adopt` was followed."""
+    """Answer to `Adopt`: whether it was accepted."""
 
     live: bool
 
@@ -90,7 +90,7 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Go on from this state of your tasks. Answered by `Done`."""
+    """Continue from this state of your tasks. Answered by `Done`."""
 
     start_id: str
     spec: bytes
@@ -121,7 +121,7 @@ class Save:
 
 @dataclass(frozen=True, slots=True)
 class GiveLate:
-    """Say what was missing among the changes of the last barrier. Answered by `Saved`."""
+    """Send the changes that the last barrier left out. Answered by `Saved`."""
 
     wait: bool
     """Until it is there; without that, the answer may owe it again."""
@@ -129,12 +129,12 @@ class GiveLate:
 
 @dataclass(frozen=True, slots=True)
 class GoBack:
-    """Make everything as it was at the last barrier. Answered by `Done`."""
+    """Restore everything as of the last barrier. Answered by `Done`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It is done."""
+    """The request was executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What tasks report, and what changed in their state; None for what was removed."""
+    """Reports of tasks and changes of their state, with None for removed keys."""
 
     reports: Sequence[TaskMetrics | Failure]
     changes: Mapping[Key, bytes | None]

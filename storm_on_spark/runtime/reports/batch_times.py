@@ -74,7 +74,7 @@ class BatchTimes:
         return cls(tuple(found[number] for number in sorted(found)))
 
     def after(self, number: int) -> BatchTimes:
-        """Returns those behind the micro-batch with this number: the first ones start Python and compile."""
+        """Returns the times after a micro-batch: the first ones include Python's start and compilation."""
         return BatchTimes(tuple(batch for batch in self.batches if batch.number > number))
 
     def medians(self) -> dict[str, float]:

@@ -49,7 +49,7 @@ class HttpForwardingMetricsConsumer(IMetricsConsumer):
         """Takes the URL.
 
         Raises:
-            ConfigError: it is none.
+            ConfigError: it isn't a URL.
         """
         if not isinstance(argument, str) or not argument.startswith(("http://", "https://")):
             raise ConfigError(f"{KEY}: the argument of {type(self).__name__} is a URL, not {argument!r:.200}", key=KEY)
@@ -106,12 +106,12 @@ def _made(name: str) -> IMetricsConsumer:
 
 
 class Consumers:
-    """Calls consumers in a thread of its own, so that a slow one holds up nothing.
+    """Calls consumers on a separate thread, so that a slow one does not delay the topology.
 
     Args:
         consumers: prepared ones.
-        every_secs: between two calls.
-        sums: returns what was ever counted.
+        every_secs: seconds between two calls.
+        sums: returns all counters since the start.
         port: of the slot.
         wall: seconds since the epoch.
     """
@@ -135,11 +135,11 @@ class Consumers:
         self._thread = threading.Thread(target=self._run, name="metrics-consumers", daemon=True)
 
     def start(self) -> None:
-        """Begins to call them."""
+        """Starts calling the consumers."""
         self._thread.start()
 
     def close(self) -> None:
-        """Gives them the last points, and ends them; one that hangs is waited for 15 s."""
+        """Passes the last points and closes the consumers. Waits at most 15 s for one that hangs."""
         self._ends.set()
         self._thread.join(_END_SECS)
 
@@ -151,7 +151,7 @@ class Consumers:
             self._guarded(number, consumer.cleanup)
 
     def tell(self) -> None:
-        """Gives all consumers what was counted since the last call."""
+        """Passes the counts since the last call to all consumers."""
         now = self._sums()
         grown, self._before = news(self._before, now), now
         at = int(self._wall())

@@ -1,6 +1,6 @@
 """Early warnings about a topology, from one table of rules. Pure: facts in, sentences out.
 
-Pages, REST, `/metrics` and `status` show the same warnings, because all of them ask here.
+Pages, REST, `/metrics` and `status` use this table, so they show the same warnings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a topology at one moment. Rules about what isn't known stay silent."""
+    """Facts about a topology at one moment. Rules that need an unknown fact give no warning."""
 
     info: TopologyInfo | None = None
     """What its driver said last."""

@@ -1,4 +1,4 @@
-"""Equal errors as one: how often there was such an error, since when, and the last of them."""
+"""Groups of equal errors: their number, the time of the first, and the latest one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Key = tuple[str, str, tuple[str, int] | None]
 
 
 def key_of(component: str, task: int | None, message: str, trace: str) -> Key:
-    """Returns what equal errors have in common: the component, the text, and the line of user code.
+    """Returns the key of equal errors: component, text, and line of user code.
 
-    The file counts without its folder: each slot has the code in a folder of its own.
+    The file's folder is ignored, because each slot has its own folder of code.
 
     Example:
         >>> trace = '  File "/slots/6700/code/jobs.py", line 12, in execute'
@@ -45,7 +45,7 @@ class Group:
     """When it was logged last, in monotonic seconds."""
 
     def to_log(self, now: float) -> Failure:
-        """Returns what is logged of it at `now`: the first time all, later how often there was such an error."""
+        """Returns the log entry at `now`: the whole error the first time, later only the count."""
         again, self.logged_at = self.logged_at is not None, now
         failure = self.failure
         if failure.times == 1:
@@ -59,8 +59,8 @@ class Groups:
     """A bounded number of groups.
 
     Args:
-        most: groups. Of more, further ones are counted in `left_out`, or the oldest are forgotten.
-        forgets: whether the oldest are forgotten.
+        most: maximum number of groups. Further ones are counted in `left_out`, or replace the oldest.
+        forgets: whether new groups replace the oldest.
 
     Example:
         >>> groups = Groups(10)
@@ -89,7 +89,7 @@ class Groups:
         return self._key(failure) in self._groups
 
     def add(self, failure: Failure, at: float = 0.0) -> Group | None:
-        """Adds errors; returns their group, or None if there was no room for it.
+        """Adds errors; returns their group, or None if the limit is reached.
 
         Args:
             failure: an error, or as many equal ones as it counts.

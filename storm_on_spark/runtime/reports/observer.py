@@ -1,4 +1,4 @@
-"""Progress of a topology for people: rates, lines, what it waits for. Pure: infos and times in, text out."""
+"""Progress of a topology for people: rates, log lines, reasons for waiting. Pure: infos and times in, text out."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Observer:
         return None
 
     def waits_for(self) -> str | None:
-        """Returns what the topology waits for; None if it makes progress or waits for nothing."""
+        """Returns the reason why the topology waits; None if it makes progress or is idle."""
         if not self._seen:
             return None
         now, info = self._seen[-1]
@@ -128,7 +128,7 @@ class Lines:
     """Chooses the plain lines that report progress where no table can be redrawn.
 
     Args:
-        every_secs: a line comes so often; a change of what is waited for is reported at once.
+        every_secs: seconds between lines. A new reason for waiting is reported immediately.
     """
 
     def __init__(self, every_secs: float = _LINE_EVERY_SECS) -> None:
@@ -142,8 +142,8 @@ class Lines:
         Args:
             now: the time of the observer's last look.
             info: what the observer saw then.
-            observer: knows rates, and what is waited for.
-            note: is put before what is waited for.
+            observer: gives the rates and the reason for waiting.
+            note: precedes the reason for waiting.
         """
         waited_for = "; ".join(filter(None, [note, observer.waits_for()])) or None
         news = _kind(waited_for) != _kind(self._waited_for)
@@ -159,7 +159,7 @@ class Lines:
 
 
 def rate_text(rate: float) -> str:
-    """Returns a rate with as many digits as are of use.
+    """Formats a rate with a useful number of digits.
 
     Example:
         >>> rate_text(1234.5), rate_text(3.456), rate_text(0.02), rate_text(0)
@@ -176,7 +176,7 @@ def _in_hand(batch: MicroBatchInfo, at_work: Sequence[ComponentAtWork]) -> str:
 
 
 def _at_work(at_work: Sequence[ComponentAtWork]) -> str:
-    """Returns how far the components are that have most left to do."""
+    """Returns the progress of the components with the most work left."""
     most = sorted(at_work, key=lambda part: part.executed - part.tuples)[:_MOST_COMPONENTS]
     return ", ".join(f"`{part.component}` has executed {part.executed:,} of {part.tuples:,}" for part in most)
 
@@ -191,5 +191,5 @@ def _worked(info: TopologyInfo) -> tuple[int, ...]:
 
 
 def _kind(waited_for: str | None) -> str | None:
-    """Returns what it is about, without the numbers that change."""
+    """Returns the reason without its numbers, which change."""
     return None if waited_for is None else re.sub(r"[\d,]", "", waited_for)

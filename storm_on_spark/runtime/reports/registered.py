@@ -92,7 +92,7 @@ def _undotted(text: str) -> str:
 
 
 def reading_amounts(readings: Iterable[Reading]) -> dict[Name, int]:
-    """Returns what metrics counted, as amounts for windows; gauges count nothing.
+    """Returns counts of metrics as amounts for windows. Gauges are left out.
 
     Example:
         >>> reading_amounts([Reading("hits", "counter", 5)])
@@ -114,7 +114,7 @@ def reading_amounts(readings: Iterable[Reading]) -> dict[Name, int]:
 
 
 class _Sum(ABC):
-    """What one task has reported under one name."""
+    """The reports of one task under one name."""
 
     def __init__(self, kind: str, now: Callable[[], float]) -> None:
         self.kind = kind

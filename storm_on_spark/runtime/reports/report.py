@@ -135,10 +135,10 @@ class Reported(NamedTuple):
 
 
 def add_reported(errors: list[Reported], error: BaseException, item: Any = None) -> None:
-    """Adds an error that user code reported to those that the next report takes along.
+    """Adds an error that user code reported to the next report.
 
     Args:
-        errors: these.
+        errors: the errors of the next report.
         error: the error.
         item: the tuple or record batch that was executed when it was reported, if one was.
     """

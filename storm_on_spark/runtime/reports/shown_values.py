@@ -1,4 +1,4 @@
-"""What a component had in hand when it failed: a short text without secrets, for people."""
+"""The input of a component when it failed: a short text without secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BRACKETS: Final[dict[type, str]] = {list: "[]", tuple: "()", set: "{}", frozens
 def values_text(values: Iterable[Any], fields: Iterable[str]) -> str:
     """Returns values as `repr` shows them, in one line of at most 200 characters.
 
-    Values of fields whose name is a secret's are hidden, and in all others what looks like one.
+    Hides values of fields with the name of a secret, and secrets within other values.
 
     Args:
         values: of a tuple or row.
@@ -42,7 +42,7 @@ def values_text(values: Iterable[Any], fields: Iterable[str]) -> str:
 
 
 def input_text(item: Any) -> str:
-    """Returns what a bolt executes, a tuple or a record batch, in one line of at most 200 characters.
+    """Returns a bolt's input, a tuple or a record batch, in one line of at most 200 characters.
 
     Example:
         >>> from storm_on_spark.testing import make_tuple
@@ -56,7 +56,7 @@ def input_text(item: Any) -> str:
 
 
 def ids_text(ids: Any) -> str:
-    """Returns what a spout was told of, a message id or an Arrow array of them, in one line of at most 200 characters.
+    """Returns message ids, one or an Arrow array, in one line of at most 200 characters.
 
     Example:
         >>> ids_text("http://ann:hush@host/7")
@@ -71,7 +71,7 @@ def ids_text(ids: Any) -> str:
 
 
 def _text(value: Any, room: int) -> str:
-    """Returns what `repr` shows; of long strings and containers little more than there is room for."""
+    """Returns the `repr`, cutting long strings and containers to little more than the limit."""
     kind = type(value)
     if kind is str:
         return repr(scrubbed(value[:_MOST_SEARCHED])[:room])

@@ -1,6 +1,6 @@
 """Noticing a `next_tuple` that does not return: its executor hears of no ack and calls no other task meanwhile.
 
-A thread of the host looks now and then at the stacks of the executors, so the loops need not note anything.
+A thread of the host samples the stacks of the executors, so the loops need no bookkeeping.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CALLS: Final[frozenset[CodeType]] = frozenset((SpoutTask.next_tuple.__code__, B
 
 
 class BlockedWatch:
-    """Decides which calls block; pure except for the frames that it looks at. Each call is told once.
+    """Decides which calls are blocked. Pure, except that it reads frames. Each call is reported once.
 
     Args:
-        secs: how long a call may take.
+        secs: seconds that a call may take.
     """
 
     def __init__(self, secs: float = BLOCKED_SECS) -> None:
@@ -36,7 +36,7 @@ class BlockedWatch:
         self._told: dict[int, FrameType] = {}
 
     def look(self, threads: Iterable[int], frames: Mapping[int, FrameType], now: float) -> list[Blocked]:
-        """Returns the calls that have been seen for so long by now.
+        """Returns the calls that have now been running for the limit.
 
         Args:
             threads: the executors.
@@ -63,11 +63,11 @@ class BlockedWatch:
 
 
 def watch(threads: Iterable[threading.Thread], tell: Callable[[Blocked], object]) -> None:
-    """Looks at executors from a thread of its own, as long as this process lives.
+    """Watches executors on a separate thread until the process ends.
 
     Args:
-        threads: the executors; those that have ended are not looked at.
-        tell: is called with each call that blocks.
+        threads: the executors. Ended ones are skipped.
+        tell: called with each blocked call.
     """
     kept, rules = tuple(threads), BlockedWatch()
 

@@ -34,7 +34,7 @@ class Collector(SpoutOutputCollector):
 
     def __init__(self, task: Emitting) -> None:
         self._task = task
-        # In place of the method, which would be one more call for each tuple.
+        # Replaces the method, which would cost one more call per tuple.
         self.emit = task.emit  # type: ignore[method-assign]
 
     def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
@@ -48,7 +48,7 @@ class Collector(SpoutOutputCollector):
         self._task.emit_direct(task, values, message_id, stream)
 
     def report_error(self, error: BaseException) -> None:
-        """Adds an error to what the coordinator hears of the task."""
+        """Adds an error to the task's next report to the coordinator."""
         add_reported(self._task.errors, error)
 
     def pending_count(self) -> int:

@@ -1,8 +1,8 @@
-"""Noticing native code that holds the interpreter of a spout host: no thread of Python runs there then.
+"""Detects native code that holds the interpreter of a spout host, so that no Python thread can run.
 
-The host notes the time now and then in a file that it shares with the process that has started it, which looks at the
+The host regularly writes the time to a file that it shares with its parent process, which checks the
 file. When the host hasn't run for `topology.task.stall.secs`, it is ended by SIGABRT: `faulthandler` then writes the
-stacks of all threads to the file, also without the interpreter. It does so when native code crashes, too.
+stacks of all threads to the file without needing the interpreter. It also does so when native code crashes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OUR_OWN: Final = "/storm_on_spark/runtime/"
 
 
 class HostBreath:
-    """The file, as the host sees it.
+    """The host's side of the file.
 
     Args:
         descriptor: of the file; it stays open.
@@ -51,15 +51,15 @@ class HostBreath:
         faulthandler.enable(descriptor)
 
     def note_executor(self, component: str, tasks: Sequence[int]) -> None:
-        """Notes that this thread runs tasks of a spout."""
+        """Registers this thread as an executor of a spout."""
         words = f'component "{component}" (task{"s" * (len(tasks) > 1)} {", ".join(map(str, tasks))})'
         self._write(f"executor {threading.get_ident():x} {words}\n")
 
     def begin(self, stall_secs: int) -> None:
-        """Has the host looked at from here on.
+        """Starts the checks of the host.
 
         Args:
-            stall_secs: how long the interpreter may be held.
+            stall_secs: seconds that the interpreter may be held.
         """
         self._write(f"limit {stall_secs}\n")
         self._page.breathe()
@@ -70,14 +70,14 @@ class HostBreath:
 
 
 class HostWatch:
-    """The file, and the look at the process, as the process sees them that starts a host."""
+    """The parent's side of the file: it checks whether the host is running."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 # closed by `close`
         self._file.truncate(SIZE)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        #: How long the interpreter was held, if that ended the host.
+        #: Seconds that the interpreter was held, if that ended the host.
         self._told = ""
         #: What the host has written, once the file is closed.
         self._text = ""
@@ -88,12 +88,12 @@ class HostWatch:
         return self._file.fileno()
 
     def start(self, process: subprocess.Popen[bytes]) -> None:
-        """Looks at the host from here on, on a thread that ends with `close`."""
+        """Starts checking the host, on a thread that ends with `close`."""
         self._thread = threading.Thread(target=self._look, args=(process.pid,), name="spout-host-watch", daemon=True)
         self._thread.start()
 
     def how_it_ended(self, code: int) -> str:
-        """Returns in words how the host ended, and where native code was if that ended it.
+        """Describes how the host ended, and the native code's position if that ended it.
 
         Args:
             code: the exit code of `subprocess`.
@@ -107,7 +107,7 @@ class HostWatch:
         return in_words(code) + "".join(f" in {each.name}: {each.frame}" for each in found if each.current)
 
     def close(self) -> None:
-        """Ends the look at the host."""
+        """Stops checking the host."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -122,7 +122,7 @@ class HostWatch:
         seen, looks = 0.0, 0
         while not self._over.wait(_LOOK_SECS):
             at = breathed_at(os.pread(self.descriptor, SIZE, 0))
-            # Looks are counted and not seconds: this process may have been stopped as well.
+            # Counts checks, not seconds: this process may have been stopped as well.
             looks = 0 if at != seen or is_stopped(pid) else looks + 1
             seen = at
             if looks < _FEWEST_LOOKS or not at:
@@ -164,7 +164,7 @@ class _Executor(NamedTuple):
 
 
 def _executors_at(text: str, stacks: str) -> list[_Executor]:
-    """Returns executors, and the line of code of each, without those that wait in our own code."""
+    """Returns executors and the line of code that each is at, without those that wait in this package's code."""
     names, found = dict(_EXECUTOR.findall(text)), []
     for stack in stacks.split("\n\n"):
         thread, frame = _THREAD.search(stack.strip()), _FRAME.search(stack)

@@ -28,11 +28,11 @@ STOP_SECONDS = 6.0
 
 
 class HostProcess:
-    """One spout host, as the coordinator sees it; the process behind it may change.
+    """The coordinator's handle of one spout host, whose process may be replaced.
 
     Args:
         tasks: the tasks that it runs.
-        setup: returns what to tell a process that starts now.
+        setup: returns the first message for a new process.
         on_message: called on the host's own thread with every message.
         on_gone: called there with (host, why) when the process ended without having been stopped; returns the
             pause in seconds before it is started again, or None if that is the end.
@@ -76,7 +76,7 @@ class HostProcess:
 
     @property
     def ran_secs(self) -> float:
-        """How long ago the process was started."""
+        """Seconds since the process was started."""
         return time.monotonic() - self._started_at
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class HostProcess:
     def _launch(self) -> None:
         ours, theirs = socket.socketpair()
         watch = HostWatch()
-        # The host must find this very package, also when it was not installed.
+        # The host must import this very package, even if it is not installed.
         package = str(Path(__file__).parents[3])
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         with theirs:
@@ -145,7 +145,7 @@ class HostProcess:
                 self._connection.send_bytes(pickle.dumps(message, 5))
 
     def stop(self) -> bool:
-        """Lets the host close its spouts and end; kills it if it does not in time.
+        """Lets the host close its spouts and end. Kills it after a timeout.
 
         Returns:
             Whether it was killed.
@@ -164,7 +164,7 @@ class HostProcess:
         return late
 
     def _serve(self) -> None:
-        """Starts the first process and reads from one after the other, until there is no further one."""
+        """Starts the first process and serves one process after another until none is started."""
         try:
             self._launch()
         except Exception as error:
@@ -223,7 +223,7 @@ def end_group(process: subprocess.Popen[bytes]) -> int:
     """Waits for the end of a host, ends what it left behind, and returns its exit code."""
     if hasattr(os, "waitid"):
         with contextlib.suppress(ChildProcessError):
-            # Its id stays its own until it is waited for: no other process group can have it yet.
+            # Its id can't be reused before it is waited for, so no other process group has it yet.
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     else:
         process.wait()

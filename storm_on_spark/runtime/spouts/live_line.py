@@ -1,4 +1,4 @@
-"""The line of a spout's executor to the live process, which executes what spouts write as soon as they say so."""
+"""The connection of a spout executor to the live process, which executes tuples as soon as they are announced."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from storm_on_spark.runtime.spouts.messages import Acked, Executed, Live, Settle
 class LiveLine:
     """A connection to one live process, for one thread.
 
-    That thread also reads it, when the descriptor is ready: no other thread has to be woken, and to wake this one.
+    The same thread reads it when the descriptor is ready, so no second thread has to be woken.
 
     Args:
-        path: where it listens.
+        path: of its socket.
         pid: its process id.
-        prepare: called with the connection, before anything else happens with it.
+        prepare: called first with the new connection.
 
     Raises:
-        OSError: nothing listens there.
+        OSError: no process listens there.
     """
 
     def __init__(self, path: str, pid: int, prepare: Callable[[socket.socket], None]) -> None:
@@ -52,7 +52,7 @@ class LiveLine:
         return self._socket.fileno()
 
     def send(self, written: Written) -> None:
-        """Says what was written; without effect once the process is gone."""
+        """Announces new records; has no effect once the process is gone."""
         self._send(written)
 
     def _send(self, message: object) -> None:
@@ -61,7 +61,7 @@ class LiveLine:
             self._socket.sendall(framed(pickle.dumps(message, 5)))
 
     def received(self) -> Iterator[Settle | Executed | Acked | LineChanged]:
-        """Yields what the process has said since the last call, without waiting for more."""
+        """Yields the messages received since the last call, without waiting for more."""
         for data in self._frames.received():
             said: Live | Told = pickle.loads(data)
             if isinstance(said, Live):
@@ -74,7 +74,7 @@ class LiveLine:
 
 @dataclass(frozen=True)
 class LineChanged:
-    """Tuples are executed live on this line from here on, or no more; within a spout host.
+    """Within a spout host: tuples are now executed live over this connection, or no longer are.
 
     The end of a process may be noticed after another has taken its place.
     """

@@ -39,11 +39,11 @@ def of_emit(batch: Any, ids: Any, kind: pa.DataType | None, who: str) -> pa.Arra
     Args:
         batch: what is emitted.
         ids: one for each row, in any form that `as_array` takes; or None.
-        kind: the type that ids must have, if one is known.
-        who: emits it, for messages.
+        kind: the required type of ids, if known.
+        who: the emitter, for error messages.
 
     Raises:
-        TupleError: the batch is none, or the ids don't fit its rows or the type.
+        TupleError: it isn't a record batch, or the ids don't match its rows or the type.
     """
     if not isinstance(batch, pa.RecordBatch):
         raise TupleError(f"{who} emitted a {type(batch).__qualname__}; emit a pyarrow.RecordBatch")

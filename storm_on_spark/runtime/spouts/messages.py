@@ -1,8 +1,8 @@
 """The messages between the coordinator and the spout hosts.
 
-Messages are pickled: no one else can write them. A host beside the driver inherits one end of a socket pair; one on
-another machine has an authenticated connection (`remote.line`). Those of a live process come over a Unix socket in a
-folder that only this user can enter.
+Messages are pickled. This is safe, because no other process can write them: a host beside the driver inherits one end
+of a socket pair, and one on another machine has an authenticated connection (`remote.line`). Those of a live process
+come over a Unix socket in a folder that only this user can enter.
 
 They are dataclasses, not named tuples: two messages of different types are never equal.
 """
@@ -68,14 +68,14 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class SetClock:
-    """The topology's clock, when it is driven by hand."""
+    """The topology's clock, when a test drives it."""
 
     clock_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """A micro-batch could start now: cut at the next chance."""
+    """A micro-batch could start now: cut as soon as possible."""
 
     share: int | None = None
     """Tuples that it may take of each task; None for as many as before."""
@@ -91,7 +91,7 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """What ended in a micro-batch for one spout task."""
+    """Outcomes of a micro-batch for one spout task."""
 
     task: int
     batch: int
@@ -100,7 +100,7 @@ class Settle:
     """LEFT and READ chunks: the rows of a native spout that the micro-batch didn't ack, and how far it has read."""
 
     def __reduce__(self) -> tuple[Callable[..., Settle], tuple[object, ...]]:
-        # As few bytes as they can be; in real time it is one run, and packing it takes longer than the rest.
+        # Packed as small as possible. In real time it is one run, and packing that takes longer than the rest.
         ended = self.ended
         if len(ended.firsts) == 1:
             return _of_one_run, (self.task, self.batch, *(column.item() for column in ended), self.left)
@@ -191,7 +191,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A call of `next_tuple` has not returned for long."""
+    """A call of `next_tuple` has not returned for a long time."""
 
     task: int
     component: str
@@ -240,7 +240,7 @@ class Executed:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """From a live process: a few messages of a task are acked, before the micro-batch in which they are is."""
+    """From a live process: a few messages of a task are acked before their micro-batch is committed."""
 
     task: int
     roots: tuple[int, ...]
@@ -256,7 +256,7 @@ Told = list[Settle | Executed | Acked]
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """From a live process: whether it executes what is written."""
+    """From a live process: whether it executes new records."""
 
     on: bool
 

@@ -1,4 +1,4 @@
-"""Opens a spout's task, in a process of its own or in any other."""
+"""Opens a spout's task, in a spout host or any other process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_loop(
     pace: Pace = Pace(),  # noqa: B008 # it is immutable
 ) -> TaskLoop:
     """Opens a task's spout and log; arguments and errors are those of `TaskLoop` and `SpoutTask`."""
-    # Where the checkpoint is in a store, the specification says how that is reached.
+    # If the checkpoint is in a store, the specification says how to connect to it.
     place = run.spec.place
     logs: Folder = Path(setup.folder) if place is None else inside(place.open(), "spouts")
     spout = open_spout_task(

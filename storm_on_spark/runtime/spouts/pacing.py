@@ -1,4 +1,4 @@
-"""The rules of a spout task's pace: when it is called, when a cut is made, and what the coordinator hears.
+"""The rules of a spout task's pace: when it is called, when it cuts, and what it reports.
 
 Events and the time go in, instructions come out. The rules use no I/O, clock or threads; `task_loop` does those.
 
@@ -43,7 +43,7 @@ class Pace:
 
 
 class Load(Protocol):
-    """What a task holds at the moment. As turns are frequent, a number is computed only when a rule needs it."""
+    """The present load of a task. Turns are frequent, so a number is computed only when a rule needs it."""
 
     @property
     def fresh(self) -> int:
@@ -51,7 +51,7 @@ class Load(Protocol):
 
     @property
     def dirty(self) -> bool:
-        """Whether a cut would save anything new: tuples, or acks that the spout has heard."""
+        """Whether a cut would save new tuples or new acks."""
 
     @property
     def pending(self) -> int:
@@ -62,12 +62,12 @@ class Load(Protocol):
         """Position of the end of the log, in bytes."""
 
 
-# What happens. One of them is made up to some thousand times a second, so they are named tuples, which are made faster;
-# they are told apart by type and never compared.
+# Events. They are named tuples because those are created faster, up to some thousand times a second.
+# They are distinguished by type and never compared.
 
 
 class Turn(NamedTuple):
-    """The thread has come to this task; answered by `Burst`, or by nothing if the spout must not be called."""
+    """The thread has reached this task. Answered by `Burst`, or by no instruction if the spout must not be called."""
 
     active: bool
 
@@ -107,7 +107,7 @@ class WasCut(NamedTuple):
 
 
 class WentLive(NamedTuple):
-    """Whether tuples are executed as they are cut, and not in micro-batches."""
+    """Whether tuples are executed as they are cut instead of in micro-batches."""
 
     on: bool
 
@@ -121,7 +121,7 @@ class Executed(NamedTuple):
 Event = Turn | TurnEnded | Wanted | Committed | WasCut | WentLive | Executed
 
 
-# What is to be done. Dataclasses, so that two instructions of different types are never equal.
+# Instructions. They are dataclasses, so that two instructions of different types are never equal.
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class PacingRules:
             self._wanted = self._asked = True
             self._wanted_at = now
         elif isinstance(event, Committed):
-            # A host that was started again may hear of an earlier position after a later one.
+            # A restarted host may receive an earlier position after a later one.
             self.committed = max(self.committed, event.position)
             self._consumed = max(self._consumed, event.position)
             self._executed(event.position)
@@ -267,11 +267,11 @@ class PacingRules:
         return fresh + (room if fresh or room <= 0 else 1)
 
     def blocked(self, load: Load) -> bool:
-        """Returns whether the limits forbid to call `next_tuple`."""
+        """Returns whether the limits forbid a call of `next_tuple`."""
         return self._room(load, load.fresh) <= 0
 
     def held(self, load: Load, active: bool) -> bool:
-        """Returns whether nothing can happen until a message comes."""
+        """Returns whether the task must wait for a message."""
         return not load.dirty and (not active or self.blocked(load))
 
     def _room(self, load: Load, fresh: int) -> float:
@@ -289,7 +289,7 @@ class PacingRules:
         return (Burst(self._pace.burst_calls, self._full(), self._pace.burst_secs),)
 
     def _full(self) -> int:
-        """Returns how many tuples make a cut: no more than the next micro-batch may hold."""
+        """Returns the number of tuples that make a cut, at most the size of the next micro-batch."""
         return min(self._cut_tuples, self._share)
 
     def _by_size(self) -> int:

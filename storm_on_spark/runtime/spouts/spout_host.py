@@ -1,4 +1,4 @@
-"""A spout host: the process in which arbitrary Python spouts live.
+"""A spout host: a process that runs Python spouts.
 
 The coordinator starts it: `python -m storm_on_spark.runtime.spouts.spout_host FD PARENT PAGE`. Every executor is a
 thread that calls `next_tuple` of its tasks in turn, as a Storm executor does. When the driver goes, the host ends with
@@ -121,7 +121,7 @@ class Executor(threading.Thread):
             self._news.close()
 
     def _messages(self) -> Iterator[messages.Message | LineChanged]:
-        """Yields what has come from the coordinator and from the live process."""
+        """Yields the messages received from the coordinator and the live process."""
         self._news.clear()
         while self._inbox:
             message = self._inbox.popleft()
@@ -255,17 +255,17 @@ class SpoutHost:
 
 
 def _end() -> NoReturn:
-    """Ends this process at once, and what its spouts have started, unless the kernel has done the first already."""
+    """Ends this process immediately, and the processes that its spouts started."""
     if os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(0)
 
 
 def keep_from_children(line: _Open) -> None:
-    """Has a connection end with this process, whatever processes a spout starts: no child holds a copy of it.
+    """Keeps a connection out of child processes that a spout starts, so that it ends with this process.
 
     Args:
-        line: what has the connection's descriptor. Once it is closed, its number may belong to any other file.
+        line: owns the connection's descriptor. After it is closed, the number may belong to another file.
     """
     os.set_inheritable(line.fileno(), False)
     _kept.add(line)
@@ -290,7 +290,7 @@ def main() -> None:
     """
     die_with(int(sys.argv[2]))
     ignore_interrupts()
-    # What a spout prints is no answer of the program that runs the topology.
+    # A spout's prints must not mix with the stdout of the program that runs the topology.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     prints.label_all()
     breakpoints.pass_over()

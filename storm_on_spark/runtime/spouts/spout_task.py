@@ -143,7 +143,7 @@ class SpoutTask:
         self._open(wiring.conf(self.component), context, state)
 
     def _recover(self) -> bytes:
-        """Takes numbers and pending messages from the log, and returns the instance's state."""
+        """Restores numbers and pending messages from the log; returns the instance's saved state."""
         self._snapshot = self.log.snapshot()
         version, *saved = pickling.loads(self._snapshot)
         if version != _SNAPSHOT_VERSION:
@@ -161,7 +161,7 @@ class SpoutTask:
         return state
 
     def _open(self, conf: Mapping[str, Any], context: TopologyContext, state: bytes | None) -> None:
-        """Calls `open`, and sets what it made back to the instance's state."""
+        """Calls `open`, then restores the instance's saved state."""
         collector = self._make_collector()
         self._guard("open", self.spout.open, conf, context, collector)
         self._hooks = context.hooks  # with those that `open` added
@@ -246,7 +246,7 @@ class SpoutTask:
 
     @property
     def dirty(self) -> bool:
-        """Whether a cut would save anything new."""
+        """Whether a cut would save new tuples or state."""
         return bool(self.fresh or self._settled_dirty)
 
     # --- the log ---------------------------------------------------------------
@@ -333,7 +333,7 @@ class SpoutTask:
         return {number: value.as_py() if isinstance(value, pa.Scalar) else value for number, value in old.items()}
 
     def trim(self, consumed: int) -> None:
-        """Deletes what no batch and no restart needs.
+        """Deletes records that neither a micro-batch nor a restart needs.
 
         Args:
             consumed: position up to which Spark has committed.
@@ -369,8 +369,8 @@ class SpoutTask:
     def settle(self, batch: int, roots: U64Array, codes: U8Array, left: Sequence[bytes] = ()) -> None:
         """Calls `ack` and `fail` for the messages that ended in `batch`; only rows of a native spout are ever `left`.
 
-        Spark may run a batch again after a crash, and outcomes are told again: a message that is no longer pending
-        has had its answer and gets no second one.
+        Spark may run a batch again after a crash, and outcomes are then sent again. Messages that are no longer
+        pending are ignored, so each is answered once.
 
         Raises:
             ComponentError: the spout raised.
@@ -408,7 +408,7 @@ class SpoutTask:
                 self.latencies.add_one(1e3 * (now - emitted_at))
 
     def _answer(self, ended: Ended, codes: U8Array, seconds: NDArray[np.float64]) -> None:
-        """Tells the spout."""
+        """Calls the spout's `ack` and `fail`."""
         self._answering = iter(ended.ids)
         if self._hooks or np.count_nonzero(codes):
             for message_id, code, waited in zip(self._answering, codes.tolist(), seconds.tolist(), strict=True):
@@ -477,7 +477,7 @@ class SpoutTask:
         self._ack_emitted()
 
     def close(self) -> None:
-        """Closes spout and log."""
+        """Closes the spout and the log."""
         try:
             self._guard("close", self.spout.close)
         finally:

@@ -1,4 +1,4 @@
-"""One spout task on its executor's thread: does what the rules of its pace say."""
+"""One spout task on its executor's thread: carries out the instructions of the pacing rules."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class _TaskLoad:
 
 
 class TaskLoop:
-    """One task on its executor's thread, and what it tells the coordinator.
+    """One task on its executor's thread, and its reports to the coordinator.
 
     Args:
-        task: the task, open. It is also where the time comes from.
+        task: the open task, which also provides the clock.
         settings: its settings.
         send: sends a message to the coordinator.
         consumed: position in the log up to which batches are planned.
@@ -80,7 +80,7 @@ class TaskLoop:
         self._going_on = False
         #: To the live process, while there is one.
         self._line: LiveLine | None = None
-        #: Tuples of cuts of which the coordinator has not heard; None if it has heard of all.
+        #: Tuples of cuts that were not reported; None if all were.
         self._untold: int | None = None
         self._told_at = float("-inf")
         #: None until there was a report, which tells how many messages are pending after a restart.
@@ -90,11 +90,11 @@ class TaskLoop:
         self._told_metrics_at = task.now()
 
     def blocked(self) -> bool:
-        """Returns whether back pressure or `topology.max.spout.pending` forbids to call `next_tuple`."""
+        """Returns whether back pressure or `topology.max.spout.pending` forbids a call of `next_tuple`."""
         return self._rules.blocked(self._load)
 
     def held(self, active: bool) -> bool:
-        """Returns whether nothing can happen until a message comes."""
+        """Returns whether the task must wait for a message."""
         return self._rules.held(self._load, active)
 
     def burst(self, active: bool) -> bool:
@@ -125,7 +125,7 @@ class TaskLoop:
         return emitted
 
     def handle(self, message: messages.Message | LineChanged) -> None:
-        """Deals with a message to the task."""
+        """Handles a message to the task."""
         if isinstance(message, messages.Settle):
             self.task.settle(message.batch, message.ended.roots(), message.ended.each_code(), message.left)
         elif isinstance(message, messages.Acked):
@@ -156,7 +156,7 @@ class TaskLoop:
         self._rules.step(pacing.WentLive(self._line is not None), self.task.now())
 
     def cut_if_due(self, active: bool) -> None:
-        """Cuts when the coordinator waits for a cut or enough tuples are there, and reports the cut."""
+        """Cuts and reports the cut if the coordinator waits for one or enough tuples have been emitted."""
         task, now = self.task, self.task.now()
         for instruction in self._rules.step(pacing.TurnEnded(self._load, active, self._going_on), now):
             if isinstance(instruction, pacing.MakeCut):
@@ -189,7 +189,7 @@ class TaskLoop:
             self._progress(cut=True, tuples=untold)
 
     def close(self) -> None:
-        """Writes and reports what no cut has yet, then closes the spout."""
+        """Writes and reports a last cut, then closes the spout."""
         if self.task.dirty:
             self.task.cut()
             # Otherwise outcomes that were heard last would be kept for a successor, which knows them.
@@ -225,5 +225,5 @@ class TaskLoop:
         )
 
     def _metrics_due(self, now: float) -> bool:
-        """Whether registered metrics may have news although there is nothing else to report."""
+        """Whether registered metrics are due although there is nothing else to report."""
         return bool(self.task.metrics) and now - self._told_metrics_at >= _METRICS_SECS

@@ -44,10 +44,10 @@ Holds = tuple[Mapping[int, int], ...]
 
 @runtime_checkable
 class TakesBack(Protocol):
-    """A sink whose writes can be seen before a step is committed."""
+    """A sink whose writes are visible before a step is committed."""
 
     def take_back(self) -> None:
-        """Removes what it wrote behind its state: another reader of a queue may have those messages now."""
+        """Removes messages written after its state was saved, because another reader of a queue may have them now."""
 
 
 class Chain:
@@ -79,15 +79,15 @@ class Chain:
         self._states: list[Snapshots | Outbox | None] = []
 
     def report_to(self, report: Callable[[Failure], None]) -> None:
-        """Has the errors that components report passed on."""
+        """Sets the receiver of errors that components report."""
         for collector in (self.sent, *(bolt.collector for bolt in self._bolts)):
             collector.report = report
 
     def open(self, state: Sequence[bytes | None]) -> None:
-        """Opens all components, and sets them back to a state.
+        """Opens all components and restores a state.
 
         Args:
-            state: of each, as `state` returned it; empty for none yet.
+            state: of each component, as `state` returned it. Empty for a new instance.
         """
         bolts = {bolt.label: bolt for bolt in self._bolts}
         for label, component in self._parts:
@@ -120,11 +120,11 @@ class Chain:
         return tuple(bolt.holds() for bolt in self._bolts)
 
     def restore(self, state: Sequence[bytes | None], holds: Holds = ()) -> None:
-        """Sets the bolts back to a state, or to how they were prepared; sinks keep what the step has brought them.
+        """Restores the bolts to a state, or to their state after `prepare`. Sinks keep the messages of the step.
 
         Args:
             state: as `state` returned it; empty for none yet.
-            holds: as `holds` returned it then; empty where nothing was held.
+            holds: as `holds` returned it then. Empty if no input was held.
         """
         given = list(state) or [None] * len(self._states)
         for (_, component), snapshots, data in zip(self._parts, self._states, given, strict=True):
@@ -135,7 +135,7 @@ class Chain:
 
     @property
     def stateless(self) -> bool:
-        """Whether no bolt has a state."""
+        """Whether all bolts are stateless."""
         return all(
             not isinstance(state, Snapshots) or component is self.source
             for (_, component), state in zip(self._parts, self._states, strict=True)
@@ -172,11 +172,11 @@ class Chain:
         """Passes a message through all bolts.
 
         Args:
-            message: what came.
-            number: of the input, by which `held` and `failed` name it.
+            message: the input.
+            number: the input's number, which `held` and `failed` return.
 
         Returns:
-            What the last bolt emitted for it.
+            The messages that the last bolt emitted for it.
 
         Raises:
             ExecuteError: a bolt failed it.
@@ -194,23 +194,23 @@ class Chain:
         return any(outbox.full() for outbox in self._outboxes)
 
     def forget(self) -> None:
-        """Takes from sinks what the step has brought them."""
+        """Drops the step's messages from the sinks."""
         for outbox in self._outboxes:
             outbox.back_to(0)
 
     def deliver(self, *, durable: bool) -> Refused:
-        """Has sinks write what the last step brought them; see `Outbox.deliver`."""
+        """Makes the sinks write the messages of the last step; see `Outbox.deliver`."""
         return [refused for outbox in self._outboxes for refused in outbox.deliver(durable=durable)]
 
     def finish(self) -> list[Message]:
-        """Ends a step: bolts write what they gathered. Returns what they emitted by then."""
+        """Ends a step: bolts finish their micro-batch. Returns the messages emitted by then."""
         found: list[Message] = []
         for index, bolt in enumerate(self._bolts):
             found += self._through(index + 1, bolt.finish(), -1)
         return found
 
     def tick(self) -> list[Message] | None:
-        """Sends the tick tuples that are due; returns what came of them, None if none was due."""
+        """Executes the tick tuples that are due; returns the emitted messages, or None if none was due."""
         due = [index for index, bolt in enumerate(self._bolts) if bolt.tick_due()]
         if not due:
             return None
@@ -220,11 +220,11 @@ class Chain:
         return found
 
     def held(self) -> set[int]:
-        """Returns the numbers of inputs that a bolt has neither acked nor failed yet."""
+        """Returns the numbers of inputs that a bolt has not yet acked or failed."""
         return {number for bolt in self._bolts for number in bolt.holds().values()}
 
     def failed(self) -> set[int]:
-        """Returns the numbers of inputs that a bolt held and then failed, once."""
+        """Returns, once, the numbers of inputs that a bolt held and then failed."""
         return {number for bolt in self._bolts for number in bolt.failed()}
 
     def close(self) -> None:
@@ -275,7 +275,7 @@ class _Bolt:
         self._ticked = clock()
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> tuple[object, ...]:
-        """Prepares the bolt; returns what it was given."""
+        """Prepares the bolt; returns the arguments of its `prepare`."""
         self._tick_secs = BoltSettings.of(conf).tick_secs
         if isinstance(self._component, BaseBasicBolt):
             self._component.prepare(conf, context)
@@ -285,7 +285,7 @@ class _Bolt:
         return conf, context, self.collector
 
     def execute(self, message: Message, number: int) -> list[Message]:
-        """Executes one message; returns what was emitted."""
+        """Executes one message; returns the emitted messages."""
         values, collector = (message.payload, message.headers), self.collector
         size = 0 if self.outbox is None else self._size(message)
         if not isinstance(collector, RichCollector) or number == -1:
@@ -306,7 +306,7 @@ class _Bolt:
         return found
 
     def tick_due(self) -> bool:
-        """Whether it is time for a tick."""
+        """Whether a tick is due."""
         return self._tick_secs is not None and self._clock() - self._ticked >= self._tick_secs
 
     def tick(self) -> list[Message]:
@@ -336,7 +336,7 @@ class _Bolt:
         return found
 
     def hold(self, held: Mapping[int, int]) -> None:
-        """Sets back which tuples wait for their ack, and forgets what was emitted."""
+        """Restores the tuples that wait for their ack, and drops emitted messages."""
         self.collector.take()
         if isinstance(self.collector, RichCollector):
             self.collector.open = dict(held)
@@ -393,7 +393,7 @@ class _Input(BaseRichSpout):
 def _contexts(
     parts: Sequence[tuple[str, Component]], name: str
 ) -> tuple[dict[str, TopologyContext], dict[str, Mapping[str, Any]]]:
-    """Returns contexts and configurations as they were in a topology of these components."""
+    """Returns the contexts and configurations that a topology of these components would have."""
     builder = TopologyBuilder()
     # No label ends with a dot.
     before = "input."

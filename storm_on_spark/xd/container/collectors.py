@@ -1,4 +1,4 @@
-"""What the components of an instance emit, ack and fail through: it is gathered until the step is committed."""
+"""The collectors of an instance's components: emits, acks and fails are gathered until the step is committed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Gathering:
-    """What all collectors have in common.
+    """The common part of all collectors.
 
     Args:
         component: the label, for messages.
@@ -30,13 +30,13 @@ class _Gathering:
 
     def __init__(self, component: str) -> None:
         self.component = component
-        #: What was emitted since it was taken last.
+        #: Messages emitted since the last `take`.
         self.emitted: list[Message] = []
         self.executing: Tuple | None = None
         self.report: Callable[[Failure], None] = lambda failure: log_error(logger, failure)
 
     def take(self) -> list[Message]:
-        """Returns what was emitted, and forgets it."""
+        """Returns the emitted messages and clears them."""
         found, self.emitted = self.emitted, []
         return found
 
@@ -44,7 +44,7 @@ class _Gathering:
         """Returns values as a message.
 
         Raises:
-            TupleError: they are none.
+            TupleError: they don't form a message.
         """
         if stream != DEFAULT_STREAM or len(values) != 2 or not isinstance(values[1], dict):
             raise TupleError(
@@ -54,7 +54,7 @@ class _Gathering:
         return Message(values[0], values[1])
 
     def report_error(self, error: BaseException) -> None:
-        """Has an error logged with the tuple that is executed."""
+        """Logs an error with the tuple being executed."""
         given = "" if self.executing is None else input_text(self.executing)
         text = f"{self.component} reports: {summary(error)}"
         self.report(Failure(self.component, None, text, "", False, reported(error), given))
@@ -65,7 +65,7 @@ class _Gathering:
 
 
 class SpoutCollector(_Gathering, SpoutOutputCollector):
-    """Of a source."""
+    """The collector of a source."""
 
     def __init__(self, component: str) -> None:
         super().__init__(component)
@@ -82,7 +82,7 @@ class SpoutCollector(_Gathering, SpoutOutputCollector):
     def emit_direct(
         self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Refuses: there are no tasks to choose from."""
+        """Raises: there are no tasks to choose from."""
         raise self.no_direct()
 
     def pending_count(self) -> int:
@@ -91,7 +91,7 @@ class SpoutCollector(_Gathering, SpoutOutputCollector):
 
 
 class BasicCollector(_Gathering, BasicOutputCollector):
-    """Of a bolt that acks by returning."""
+    """The collector of a bolt that acks by returning."""
 
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
         """Gathers a message."""
@@ -99,7 +99,7 @@ class BasicCollector(_Gathering, BasicOutputCollector):
         return []
 
     def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
-        """Refuses: there are no tasks to choose from."""
+        """Raises: there are no tasks to choose from."""
         raise self.no_direct()
 
     def reset_timeout(self, tup: Tuple) -> None:
@@ -107,7 +107,7 @@ class BasicCollector(_Gathering, BasicOutputCollector):
 
 
 class RichCollector(_Gathering, OutputCollector):
-    """Of a bolt that acks by itself, perhaps in a later `execute`."""
+    """The collector of a bolt that acks explicitly, perhaps in a later `execute`."""
 
     def __init__(self, component: str) -> None:
         super().__init__(component)
@@ -120,11 +120,11 @@ class RichCollector(_Gathering, OutputCollector):
         self._edges = itertools.count(uuid.uuid4().int >> 66)
 
     def opened(self, values: Sequence[Any], delivery: Delivery, number: int) -> Tuple:
-        """Returns the tuple of an input, which is held until it is acked or failed.
+        """Returns the tuple of an input and holds it until it is acked or failed.
 
         Args:
             values: of the tuple.
-            delivery: what it comes with, without a lineage.
+            delivery: its delivery, without a lineage.
             number: of the input.
         """
         edge = next(self._edges)
@@ -140,7 +140,7 @@ class RichCollector(_Gathering, OutputCollector):
     def emit_direct(
         self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Refuses: there are no tasks to choose from."""
+        """Raises: there are no tasks to choose from."""
         raise self.no_direct()
 
     def ack(self, tup: Tuple) -> None:

@@ -1,4 +1,4 @@
-"""A container as a whole: what the leader allocates to it runs, and what it runs is in ZooKeeper."""
+"""A container as a whole: it runs the modules that the leader allocates to it, and reports them in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ _LONGEST_ERROR: Final = 2_000
 class Container(Service):
     """A container.
 
-    A container whose session with ZooKeeper ends has departed: its modules are elsewhere. It ends them, and comes back
-    with another id.
+    When its ZooKeeper session ends, the leader moves its modules to other containers. The container then ends them and
+    returns with another id.
 
     Args:
         conf: the configuration.
         groups: the groups that it is in.
         attributes: name -> value, for the criteria of deployments.
         bus: the folder that all containers share; in `home()` for None.
-        ended: set from outside when it is to end, also while it waits for ZooKeeper.
+        ended: set by the caller to end the container, even while it waits for ZooKeeper.
 
     Example:
         >>> with Container({"zk.client.connect": "localhost:2181"}) as container:      # doctest: +SKIP
@@ -98,13 +98,13 @@ class Container(Service):
         """Its present id; empty while it has none."""
 
     def start(self) -> None:
-        """Starts it, and returns when it is in ZooKeeper, however long that takes."""
+        """Starts the container; returns once it is registered in ZooKeeper, without a time limit."""
         self._thread.start()
         while not self._up.wait(_POLL_SECS) and not self._ended.is_set():
             pass
 
     def close(self) -> None:
-        """Ends its modules, and then leaves."""
+        """Ends its modules, then unregisters."""
         self._ended.set()
         self._up.set()
         if (life := self._life) is not None:
@@ -134,7 +134,7 @@ class Container(Service):
 
 
 class _Life:
-    """A container under one id, for one session of ZooKeeper."""
+    """A container under one id, during one ZooKeeper session."""
 
     def __init__(
         self,
@@ -153,9 +153,9 @@ class _Life:
         self._lost = threading.Event()
         self._wake = threading.Event()
         self._registry = ClusterRegistry(self._tree)
-        #: The modules of a fused stream share what runs them, and begin and end together.
+        #: Modules of a fused stream share one runner, and start and end together.
         self._running: dict[ModuleName, tuple[ModuleNode, Instance | FusedStream | None]] = {}
-        #: What has to be said of instances: whether they run, or why not.
+        #: States of instances to report: running, or the reason why not.
         self._news: dict[ModuleName, tuple[StatusNode, Metadata]] = {}
         self._lock = threading.Lock()
         self._mirror: Mirror | None = None
@@ -165,7 +165,7 @@ class _Life:
         self._remove = session.add_listener(self._on_state)
 
     def enter(self, groups: tuple[str, ...], attributes: dict[str, str]) -> None:
-        """Makes the container's nodes."""
+        """Creates the container's nodes."""
         host = socket.gethostname()
         node = self._node = nodes.ContainerNode(
             host=host,
@@ -181,11 +181,11 @@ class _Life:
         )
         if failed is not None:
             raise failed[1]
-        # What other containers have does not wake this one.
+        # Changes of other containers do not wake this one.
         self._mirror = Mirror(self._tree, f"{nodes.ALLOCATED}/{self.container_id}", self._wake.set)
 
     def work(self) -> None:
-        """Runs what is allocated, until the container ends or its session is lost."""
+        """Runs the allocated modules until the container ends or its session is lost."""
         while not self._ended.is_set() and not self._lost.is_set():
             self._wake.wait(_LOOK_SECS)
             self._wake.clear()
@@ -194,11 +194,11 @@ class _Life:
             self._look()
 
     def wake(self) -> None:
-        """Has it look at once."""
+        """Makes it check its allocations immediately."""
         self._wake.set()
 
     def leave(self) -> None:
-        """Ends all modules, and the session with all ephemeral nodes."""
+        """Ends all modules, then the session, which removes all ephemeral nodes."""
         self._remove()
         self._steps.close()
         # Their nodes go with the session: a ZooKeeper that has ended would be waited for with each of them.
@@ -240,7 +240,7 @@ class _Life:
             self._steps.tell()
             self._tell_metrics()
         except ClusterError as error:
-            # Modules and steps go on while the session lives: what is left is told when ZooKeeper is back.
+            # Modules and steps continue during the session. The rest is reported when ZooKeeper is back.
             logger.warning("Container %s can't tell ZooKeeper of its modules yet: %r", self.container_id, error)
 
     def _start_fused(self, stream: str, modules: Mapping[ModuleName, ModuleNode]) -> None:
@@ -282,7 +282,7 @@ class _Life:
             running.start()
 
     def _epoch(self, modules: Iterable[ModuleName]) -> int:
-        """Returns a number that grows with every allocation, in whatever container: ZooKeeper's, of the nodes."""
+        """Returns ZooKeeper's transaction id of the nodes, which grows with every allocation in any container."""
         assert self._mirror is not None
         stats = [self._mirror.stat(f"{nodes.ALLOCATED}/{self.container_id}/{name}") for name in modules]
         return max((stat.czxid for stat in stats if stat is not None), default=0)
@@ -317,7 +317,7 @@ class _Life:
             instance.start()
 
     def _take_step(self, name: ModuleName, node: ModuleNode) -> bool:
-        """Has a step of a job stand ready to run; returns whether the job is there."""
+        """Prepares a step of a job to run; returns whether the job exists."""
         found = self._tree.read(Definition, f"{nodes.JOBS}/{name.stream}")
         if found is None:
             return False
@@ -341,7 +341,7 @@ class _Life:
         return StreamThere(name, f"{stat.ctime:x}-{stat.czxid:x}", found.definition)
 
     def _exists(self, stream: str) -> bool:
-        """Whether a stream, by its name on the bus, was not destroyed; also if that can't be found out now."""
+        """Whether a stream, by its name on the bus, still exists. True if ZooKeeper can't be asked now."""
         try:
             found = self._find(stream.rsplit("-", 2)[0])
         except ClusterError:
@@ -349,7 +349,7 @@ class _Life:
         return found is not None and found.id == stream
 
     def _cluster(self) -> str:
-        """Returns what tells this tree of ZooKeeper from others; empty if that can't be found out now."""
+        """Returns the id of this ZooKeeper tree; empty if ZooKeeper can't be asked now."""
         try:
             stat = self._tree.stat(nodes.ROOT)
         except ClusterError:
@@ -357,7 +357,7 @@ class _Life:
         return "" if stat is None else f"{stat.ctime:x}-{stat.czxid:x}"
 
     def _may_go_on(self, reader: str) -> bool:
-        """Whether an instance, by its name on the bus, is allocated; also if that can't be found out now."""
+        """Whether an instance, by its name on the bus, is allocated. True if ZooKeeper can't be asked now."""
         there, label, sequence = reader.split(".")
         stream = there.rsplit("-", 2)[0]
         try:
@@ -398,10 +398,10 @@ class _Life:
         self._wake.set()
 
     def _tell(self) -> None:
-        """Tells what is new of the modules.
+        """Reports new states of the modules.
 
         Raises:
-            ClusterError: ZooKeeper is away; the next look tells what is left.
+            ClusterError: ZooKeeper is unavailable. The next check reports the rest.
         """
         with self._lock:
             news = dict(self._news)
@@ -419,7 +419,7 @@ class _Life:
                     del self._news[name]
 
     def _tell_metrics(self) -> None:
-        """Writes the container's node again if its metrics have changed."""
+        """Updates the container's node if its metrics have changed."""
         running = ((name, instance) for name, (_, instance) in self._running.items() if instance is not None)
         metrics = self._meter.next({str(name): _counts(instance) for name, instance in running})
         if metrics is not None and self._node is not None:
@@ -431,7 +431,7 @@ class _Life:
 
 
 def _counts(instance: Instance | FusedStream) -> tuple[int, int]:
-    """Returns the messages that an instance took and emitted; those of a fused stream are not counted."""
+    """Returns the messages that an instance received and emitted. A fused stream does not count them."""
     return (instance.taken, instance.emitted) if isinstance(instance, Instance) else (0, 0)
 
 

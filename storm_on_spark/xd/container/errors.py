@@ -1,4 +1,4 @@
-"""The errors of one instance: equal ones are logged once in an interval, with their number and the last input."""
+"""The errors of one instance: equal errors are logged once per interval, with their count and the last input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExecuteError(Exception):
     """A message can't be processed now.
 
     Args:
-        failure: what is logged of it.
+        failure: the record to log.
     """
 
     def __init__(self, failure: Failure) -> None:
@@ -37,9 +37,9 @@ def failure_of(label: str, what: str, error: BaseException | None = None, given:
 
     Args:
         label: the module's.
-        what: it did.
+        what: the failed action.
         error: the exception, if there is one.
-        given: what it had in hand.
+        given: its input.
 
     Example:
         >>> failure_of("sum", "failed in ack", ValueError("no"), "message id 7").message
@@ -57,7 +57,7 @@ def message_text(message: Message) -> str:
 
 
 class Errors:
-    """Logs the errors of one instance; one thread calls it.
+    """Logs the errors of one instance. Not thread-safe.
 
     Args:
         name: of the instance.
@@ -72,7 +72,7 @@ class Errors:
         self._waiting: list[Group] = []
 
     def add(self, failure: Failure) -> None:
-        """Logs an error; an equal one was logged just now, so its number is logged later."""
+        """Logs an error. If an equal one was logged recently, only a count is logged later."""
         group = self._groups.add(failure, time.time())
         assert group is not None
         if not any(group is each for each in self._waiting):
@@ -80,7 +80,7 @@ class Errors:
         self.tell()
 
     def tell(self, *, everything: bool = False) -> None:
-        """Logs what waits for it, once its interval has passed, or all of it."""
+        """Logs the groups whose interval has passed, or all groups."""
         if not self._waiting:
             return
         now = self._clock()

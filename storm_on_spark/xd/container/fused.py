@@ -46,7 +46,7 @@ _PATIENCE_SECS: Final = 10.0
 
 @dataclass(frozen=True)
 class FusedPlan:
-    """What a fused stream is made of.
+    """The definition of a fused stream.
 
     Args:
         there: the stream.
@@ -64,16 +64,16 @@ class FusedPlan:
 
     @property
     def folder(self) -> Path:
-        """Of its checkpoint and dead letters."""
+        """The folder of its checkpoint and dead letters."""
         return (self.bus / self.there.id) / "fused"
 
     @property
     def checkpoint(self) -> Path:
-        """Of its topology."""
+        """The checkpoint of its topology."""
         return self.folder / "topology"
 
     def modules(self) -> set[ModuleName]:
-        """Returns the instances, all of which are to be in the same container."""
+        """Returns the instances, which must all be in the same container."""
         types = types_of(self.there.parsed())
         return {
             ModuleName(self.there.name, types[label], label, number)
@@ -91,7 +91,7 @@ class FusedPlan:
         return found
 
     def topology(self) -> Topology:
-        """Returns the topology; messages of a source that can give them up become dead letters.
+        """Returns the topology. If the source can give messages up, those become dead letters.
 
         Raises:
             DslError, ManifestError: the stream makes none.
@@ -116,15 +116,15 @@ class FusedPlan:
 class FusedStream:
     """Runs a fused stream until it is stopped.
 
-    A topology that fails begins again from its checkpoint, later each time. One whose source has nothing more ends, and
-    counts as deployed.
+    A failed topology restarts from its checkpoint, after a longer pause each time. If its source is exhausted, it ends
+    and counts as deployed.
 
     Args:
         plan: the stream.
-        conf: of the container; keys of topologies and of Spark count.
+        conf: of the container. Keys of topologies and Spark apply.
         session: of the container.
-        epoch: grows with every container that the stream is given to.
-        on_state: called with None when it runs, and with the reason when it fails.
+        epoch: grows each time the stream is allocated to a container.
+        on_state: called with None when it is running, and with the reason when it fails.
     """
 
     def __init__(
@@ -153,12 +153,12 @@ class FusedStream:
         self._thread.start()
 
     def signal(self) -> None:
-        """Has it end soon."""
+        """Requests its end without waiting."""
         self._stopped.set()
         self._wake.set()
 
     def stop(self) -> None:
-        """Returns when it has ended."""
+        """Waits until it has ended."""
         self.signal()
         if self._thread.is_alive():
             self._thread.join()
@@ -219,7 +219,7 @@ class FusedStream:
         """Makes this container the owner of the checkpoint.
 
         Raises:
-            CheckpointError: a container to which the stream was given later has it, or an earlier one does not let go.
+            CheckpointError: a later owner of the stream has it, or an earlier one does not release it.
         """
         from storm_on_spark.spark.checkpoint.owner import Owner
         from storm_on_spark.spark.checkpoint.stored import take_over

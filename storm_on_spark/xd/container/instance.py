@@ -29,10 +29,10 @@ _MOST_RETRY_SECS: Final = 10.0
 class Instance:
     """Runs an instance until it is stopped.
 
-    A step that fails by something else than a message begins again from the last record, later each time.
+    A step that fails for another reason than a message restarts from the last record, after a longer pause each time.
 
     Args:
-        name: in messages.
+        name: for messages.
         make: returns its components.
         bus: the message bus.
         place: on the bus.
@@ -63,7 +63,7 @@ class Instance:
         self._state: tuple[bytes | None, ...] = ()
         self._holds: Holds = ()
         self._held_then: dict[int, Input] = {}
-        #: Where the message stands that can't be processed, how often it was tried, and when it is due again.
+        #: Position, attempts and next due time of the message that can't be processed.
         self._stuck: tuple[tuple[str, int, int], int, float] | None = None
         self._most = _MOST_MESSAGES
         #: Dead letters of the present step.
@@ -79,13 +79,13 @@ class Instance:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it, and returns when it has ended."""
+        """Ends it and waits until it has ended."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def signal(self) -> None:
-        """Has it end soon."""
+        """Requests its end without waiting."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -218,18 +218,18 @@ class Instance:
         return True
 
     def _step_back(self, chain: Chain, mine: int, taken: int, out: list[Message], positions: Positions) -> bool:
-        """Ends a step before a message that failed, which the next one begins with."""
+        """Ends a step before a failed message, so that the next step begins with that message."""
         if chain.stateless:
             self._commit(chain, [*out, *chain.finish()], positions)
             self.taken += mine
         else:
-            # The failed message may have left traces in the state.
+            # The failed message may have changed the state.
             self._restore(chain)
             self._most = taken
         return True
 
     def _give_up(self, chain: Chain, each: Input, error: ExecuteError) -> bool:
-        """Returns whether a message was tried often enough, and is a dead letter now."""
+        """Restores the chain. Returns whether the message has used up its attempts and becomes a dead letter."""
         where = each.journal, each.record, each.place
         tried = 1 if self._stuck is None or self._stuck[0] != where else self._stuck[1] + 1
         self._errors.add(error.failure)
@@ -243,7 +243,7 @@ class Instance:
         return True
 
     def _restore(self, chain: Chain) -> None:
-        """Sets all back to the last record: also which inputs a bolt holds."""
+        """Restores everything to the last record, including the inputs that bolts hold."""
         chain.restore(self._state, self._holds)
         chain.forget()
         self._held = dict(self._held_then)
@@ -251,7 +251,7 @@ class Instance:
         self._letters = []
 
     def _bury(self, message: Message, reason: str) -> None:
-        """Makes a message a dead letter, which is written with the step."""
+        """Turns a message into a dead letter, which is written with the step."""
         self._letters.append(Letter(message, reason))
         self._errors.add(failure_of("", f"a message is a dead letter now: {reason}", given=message_text(message)))
 
@@ -260,7 +260,7 @@ class Instance:
         self._deliver(chain, positions, emitted)
 
     def _deliver(self, chain: Chain, positions: Positions, emitted: tuple[Any, ...]) -> None:
-        """Has sinks write what is committed."""
+        """Makes the sinks write the committed messages."""
         while refused := chain.deliver(durable=self._bus.sync):
             for message, reason in refused:
                 self._bury(message, reason)

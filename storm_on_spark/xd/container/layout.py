@@ -1,4 +1,4 @@
-"""Where the instances of a stream stand on the bus, and what they are made of."""
+"""The places of a stream's instances on the bus, and their components."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StreamThere:
 
     Args:
         name: its name.
-        number: unique for all streams of that name that ever were, in any ZooKeeper.
+        number: unique among all streams of that name, past ones and other ZooKeepers included.
         definition: its text.
     """
 
@@ -38,7 +38,7 @@ class StreamThere:
     definition: str
 
     def parsed(self) -> Stream:
-        """Returns what its text says."""
+        """Returns the parsed definition."""
         return parse_stream(self.definition, self.name)
 
     @property
@@ -56,14 +56,14 @@ class Blueprint:
     Args:
         stream: the stream.
         name: of the instance.
-        node: what the admin says of it.
+        node: its node, as the admin wrote it.
         properties: the manifest of the deployment.
         registry: the modules.
-        find: returns another stream.
+        find: returns a stream by name.
         container: the id of the container, for the history of messages.
 
     Raises:
-        DslError, ManifestError, LayoutError: it can't be made.
+        DslError, ManifestError, LayoutError: the definition is invalid.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Blueprint:
         ]
         self._manifest: ModuleManifest = parse_manifest(properties, self._labels)[name.label]
         self._counts = {label: each.count for label, each in parse_manifest(properties, self._labels).items()}
-        # Wrong options are found before it is said that the module is deployed.
+        # Validates options before the module is reported as deployed.
         self.chain()
         self.place = self._place()
 
@@ -134,7 +134,7 @@ class Blueprint:
         return tracked(headers, str(self._name), self._container, time.time())
 
     def _first_feed(self) -> Feed | None:
-        """Returns what the first module reads; None if it is a source."""
+        """Returns the input of the first module; None if it is a source."""
         source = self._stream.source
         if isinstance(source, Channel):
             return ChannelFeed(source)
@@ -151,7 +151,7 @@ class Blueprint:
         if other is None:
             if tap.label is None:
                 raise LayoutError(f"there is no stream {tap.name}, which it taps")
-            # It comes again some day.
+            # It may return later.
             return TapFeed(tap.name, tap.label)
         parsed = other.parsed()
         labels = [module.label for module in parsed.modules]

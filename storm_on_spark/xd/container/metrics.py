@@ -1,4 +1,4 @@
-"""What a container's node tells of it: messages of its modules, memory, processor time."""
+"""The metrics in a container's node: messages of its modules, memory, processor time."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Counts = Mapping[str, tuple[int, int]]
 
 
 def resident() -> int:
-    """Returns the bytes that this process has in memory; 0 where the system has no `/proc`."""
+    """Returns the resident memory of this process in bytes; 0 without `/proc`."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
 class Meter:
-    """Measures a container; one thread uses it.
+    """Measures a container. Not thread-safe.
 
-    Rates are those of the time since the metrics that were told last.
+    Rates cover the time since the last reported metrics.
 
     Args:
         clock: seconds.
         processor: seconds of processor time of this process.
-        memory: bytes that this process has in memory; 0 where the system does not say.
+        memory: resident memory of this process in bytes; 0 if unknown.
         started: of the container, seconds since 1970.
     """
 
@@ -61,7 +61,7 @@ class Meter:
         return self._told
 
     def next(self, counts: Counts) -> ContainerMetrics | None:
-        """Returns metrics that are to be told; None while it is too early, or nothing worth it has changed.
+        """Returns metrics to report; None if it is too early or they have hardly changed.
 
         Args:
             counts: of the modules that run.
@@ -90,7 +90,7 @@ class Meter:
         return found
 
     def ended(self, name: str, taken: int, emitted: int) -> None:
-        """Notes what an instance came to, which has ended."""
+        """Adds the final counts of an ended instance."""
         grown = self._growth(name, taken, emitted)
         self._taken, self._emitted = self._taken + grown[0], self._emitted + grown[1]
         self._then.pop(name, None)

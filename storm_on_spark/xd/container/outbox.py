@@ -1,8 +1,8 @@
-"""What a sink of an instance has to write: it is kept with the step, and written once the step is committed.
+"""The pending messages of an instance's sink: kept with the step, and written once the step is committed.
 
-A step that is interrupted is not executed again as it was: other messages may be in it, or another instance may take
-them. So a sink writes nothing before the commit. The record of the step has the messages for the sink, with a number;
-after the commit they are written under that number, and after a crash again: the target knows the number.
+An interrupted step is not repeated exactly: it may get other messages, or another instance may take them. So
+a sink writes nothing before the commit. The record of the step has the messages for the sink, with a number. After the
+commit they are written under that number, and after a crash again: the target recognises the number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST_NAME: Final = 200
 
 
 class _RowsRefusedError(Exception):
-    """The target refuses rows; nothing was written."""
+    """The target refused rows. No row was written."""
 
     def __init__(self, rows: Sequence[tuple[int, str]]) -> None:
         super().__init__(f"{len(rows)} rows are refused")
@@ -43,8 +43,8 @@ class Outbox:
     Args:
         name: of the instance and the sink.
         sink: prepared.
-        execute: has the sink execute a message by which nobody waits for an ack.
-        report: takes an error that ends nothing.
+        execute: makes the sink execute a message that needs no ack.
+        report: called with errors that don't stop the instance.
 
     Raises:
         InvalidTopologyError: the sink needs Spark.
@@ -61,17 +61,17 @@ class Outbox:
         self._sink = sink
         self._execute = execute
         self._report = report
-        #: An instance that begins without its state is another writer: its numbers begin again.
+        #: An instance without its state is a new writer, whose numbers begin at 0.
         self._writer = f"{name[:_LONGEST_NAME]}-{uuid.uuid4().hex}"
         self._number, self._plan = 0, 0
         #: Of the last step, as long as they may be unwritten.
         self._messages: tuple[Message, ...] = ()
-        #: What the sink has made of them; None if it has not executed them in this process.
+        #: The sink's result for them; None if it has not executed them in this process.
         self._written: bytes | None = b""
         #: Of the present step, with the numbers of their inputs; and their bytes.
         self._taken: list[tuple[int, Message]] = []
         self._bytes = 0
-        #: Whether the sink has executed something that `_taken` doesn't have.
+        #: Whether the sink has executed messages that `_taken` lacks.
         self._differs = False
 
     @property
@@ -87,8 +87,8 @@ class Outbox:
         """Asks the sink whether it can be written to, and whether the state belongs to what it has.
 
         Raises:
-            SetupError: it can't.
-            CheckpointError: the state is older than what was written.
+            SetupError: it can't be written to.
+            CheckpointError: the target has messages newer than the state.
         """
         self._asked(lambda: self._sink.open_sink(SinkContext(None, self._writer, inputs=_INPUTS, plans=self)))
 
@@ -97,12 +97,12 @@ class Outbox:
         return pickle.dumps((self._writer, self._number, self._plan, self._messages), pickle.HIGHEST_PROTOCOL)
 
     def restore(self, data: bytes) -> None:
-        """Sets it back to a state."""
+        """Restores a state."""
         self._writer, self._number, self._plan, self._messages = pickle.loads(data)  # noqa: S301 # of our own journal
         self._written = None
 
     def add(self, message: Message, number: int, size: int) -> None:
-        """Takes a message of `size_of` bytes that the sink has executed."""
+        """Adds a message of `size_of` bytes that the sink has executed."""
         self._taken.append((number, message))
         self._bytes += size
 
@@ -115,13 +115,13 @@ class Outbox:
         return len(self._taken)
 
     def back_to(self, mark: int) -> None:
-        """Forgets messages of the present step behind a mark."""
+        """Drops messages of the present step after a mark."""
         if len(self._taken) > mark:
             del self._taken[mark:]
             self._differs = True
 
     def end_step(self, failed: set[int]) -> None:
-        """Makes the messages of the step those that are written next.
+        """Makes the step's messages the next to be written.
 
         Args:
             failed: numbers of inputs that the sink has failed at the end of the step.
@@ -134,14 +134,14 @@ class Outbox:
             self._number, self._plan = self._number + 1, secrets.randbits(63)
 
     def deliver(self, *, durable: bool) -> Refused:
-        """Writes the messages of the last step, unless they are written already.
+        """Writes the messages of the last step, unless they have been written.
 
         Args:
-            durable: whether what is written must survive the loss of the machine.
+            durable: whether written messages must survive the loss of the machine.
 
         Returns:
-            Those that the target refuses. Nothing is written then, and the others are what is to be written: commit
-            this, so that no refused message is lost, and call it again.
+            The messages that the target refuses. If there are any, none is written, and only the others remain pending:
+            commit that, so that no refused message is lost, and call this again.
 
         Raises:
             Exception: the target can't be written now.
@@ -190,7 +190,7 @@ class Outbox:
 
 
 def size_of(message: Message) -> int:
-    """Returns the bytes that a message takes in the record of a step; at most `MOST_MESSAGE_BYTES` are allowed."""
+    """Returns a message's size in bytes in the record of a step; at most `MOST_MESSAGE_BYTES` is allowed."""
     return len(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 class SharedSession:
     """A session that is started when the first stream needs it, and again when its JVM has died.
 
-    `spark.master` of the configuration says where it runs; by default on this machine, with all cores.
+    `spark.master` of the configuration sets where it runs. The default is all cores of this machine.
 
     Args:
         conf: of the container.

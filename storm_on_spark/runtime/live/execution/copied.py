@@ -1,4 +1,4 @@
-"""Large snapshots at a barrier, taken by a copy of the process: messages don't wait until all is pickled.
+"""Large snapshots at a barrier, pickled by a forked copy of the process while messages continue.
 
 `fork` gives a copy of everything as it is at the barrier. The kernel copies a page of memory when one of both writes to
 it, as Redis saves its data, too. The copy pickles, looks for the difference to the snapshot before, writes both to a
@@ -33,11 +33,11 @@ _LONGEST_SECS = 8.0
 _LOOK_SECS = 0.001
 
 trusted = True
-#: Whether this process makes copies of itself; not again once a copy has failed.
+#: Whether this process forks copies of itself. False once a copy has failed.
 
 
 def is_large(cached: CachedTask) -> bool:
-    """Returns whether a copy takes the snapshot of a task: of attributes only, and without a method of the bolt."""
+    """Returns whether a copy can take a task's snapshot: attributes only, without calling a method of the bolt."""
     bolt = cached.bolt
     if not trusted or cached.version is None or bolt.saved is None or len(bolt.saved) < LARGE:
         return False
@@ -55,7 +55,7 @@ class Taken(NamedTuple):
 
 
 class FailedCopyError(StormError):
-    """A copy ended without all snapshots, or took too long; the message says of what."""
+    """A copy ended before all snapshots were taken, or took too long. The message names the tasks."""
 
 
 class Copy:
@@ -65,7 +65,7 @@ class Copy:
         tasks: the bolts, between two executions.
 
     Raises:
-        OSError: there is no memory or process left for it.
+        OSError: the system has no memory or process left.
     """
 
     def __init__(self, tasks: Sequence[CachedTask]) -> None:
@@ -110,7 +110,7 @@ class Copy:
             time.sleep(_LOOK_SECS)
         found: list[Taken | None] | str = f"ended with status {self._status}"
         if self._status == 0:
-            # Messages wait for this: nothing is copied twice.
+            # Messages wait for this, so no bytes are copied twice.
             with mmap.mmap(self._file, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE, mmap.PROT_READ) as data:
                 found = pickle.loads(data)
         self.close()
@@ -119,7 +119,7 @@ class Copy:
         return found
 
     def close(self) -> None:
-        """Ends the copy, if it still runs, and frees the file."""
+        """Ends the copy if it is still running, and frees the file."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
@@ -130,7 +130,7 @@ class Copy:
 
 
 def distrust() -> None:
-    """Makes no more copies: the next attempt is made without one, whoever makes it."""
+    """Stops forking copies in this process. Later snapshots are taken without one."""
     global trusted
     trusted = False
 
@@ -144,7 +144,7 @@ def _end_with_snapshots(tasks: Sequence[CachedTask], file: int, parent: int) -> 
     """Takes the snapshots, in the copy, and ends it."""
     try:
         killed_with_parent(parent)
-        # What the first process does at a signal is not for its copy to do.
+        # The copy must not run the first process's signal handlers.
         for number in (signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         gc.disable()  # It would write to all objects, and so copy them.

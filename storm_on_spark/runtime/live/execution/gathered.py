@@ -1,4 +1,4 @@
-"""What tasks have for the sink since the last barrier, put together as one micro-batch would have it."""
+"""Output of tasks for the sink since the last barrier, combined as if from one micro-batch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Gathered:
         self.carried: list[bytes] = list(carried)
 
     def add_outcome(self, outcome: Outcome) -> None:
-        """Adds roots that have ended."""
+        """Adds completed and failed roots."""
         self._outcomes.append(outcome)
 
     def add_acked(self, roots: Iterable[int]) -> None:
@@ -51,7 +51,7 @@ class Gathered:
                 self._metrics[report.task] = report if known is None else both(known, report)
 
     def add(self, later: Gathered) -> None:
-        """Adds what came later."""
+        """Adds later output."""
         self._outcomes += later._outcomes
         self._acked += later._acked
         self.add_reports([*later._failed(), *later._metrics.values()])

@@ -1,4 +1,4 @@
-"""What one live process executes: its share of the tasks, and their state."""
+"""The tasks that one live process executes, and their state."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class LocalTasks:
     """The tasks of one process.
 
     Args:
-        worker: this process's instances, of this run; nothing else executes them.
+        worker: this process's instances for this run, which no other code executes.
         values: their state.
     """
 
     def __init__(self, worker: Worker, values: Mapping[Key, bytes]) -> None:
         self.worker = worker
-        #: Of these tasks.
+        #: The state of these tasks.
         self.state = LiveState(values)
         self.small = SmallRounds(worker, worker.spec.plan.operators[0], self.state.of)
-        #: What takes snapshots of the last barrier, and the tasks of these.
+        #: The copy that takes the last barrier's snapshots, and their tasks.
         self._copy: Copy | None = None
         self._copied: list[tuple[int, CachedTask]] = []
 
@@ -52,10 +52,10 @@ class LocalTasks:
         return execute_stage(self.worker, stage, by_task, info, self.state.of)
 
     def save(self, number: int, *, later: bool = False) -> list[TaskMetrics | Failure]:
-        """Saves the state of all tasks; returns what they report.
+        """Saves the state of all tasks and returns their reports.
 
         Args:
-            number: for bolts that know of transactions.
+            number: the transaction id, for transactional bolts.
             later: whether large snapshots may be taken by a copy of this process; see `late_changes`.
 
         Raises:
@@ -98,17 +98,17 @@ class LocalTasks:
 
     @property
     def owes(self) -> bool:
-        """Whether changes are missing among those that were taken last."""
+        """Whether the changes taken last are incomplete."""
         return self._copy is not None
 
     def late_changes(self, *, wait: bool = True) -> dict[Key, bytes | None] | None:
-        """Returns what is missing among the changes that were taken last; None if it isn't there yet.
+        """Returns the missing part of the changes taken last, or None if it isn't ready.
 
         Args:
-            wait: for it.
+            wait: whether to wait for it.
 
         Raises:
-            StormError: it can't be had.
+            StormError: it could not be saved.
         """
         copy = self._copy
         if copy is None:
@@ -131,17 +131,17 @@ class LocalTasks:
         return changes
 
     def close(self) -> None:
-        """Ends the copy of this process, if there is one."""
+        """Ends the forked copy of this process, if there is one."""
         if self._copy is not None:
             self._copy.close()
             self._copy = None
 
     def take_changes(self) -> dict[Key, bytes | None]:
-        """Returns what was saved since this was called last, and None for what was removed."""
+        """Returns the values saved since the last call, with None for removed keys."""
         return self.state.take_changes()
 
     def go_back(self) -> None:
-        """Makes state and tasks as they were when `take_changes` was called last.
+        """Restores state and tasks as of the last call of `take_changes`.
 
         All late changes must have been asked for.
         """

@@ -1,17 +1,17 @@
-"""The rounds since a barrier, on the disk, so that they can be executed again just as they were.
+"""The rounds since a barrier, on disk, so that a replay executes exactly the same rounds.
 
-What a topology does may depend on which tuples it executes together: on their order behind a shuffle, above all. A
-spout hears of a round's outcomes at once. If the same tuples were executed again in other rounds, a message that was
-acked could fail. So each round is written down before anybody hears of it.
+A topology's results may depend on which tuples are executed together, above all on their order after a shuffle. A
+spout receives a round's outcomes immediately. If a replay grouped the same tuples into other rounds, an acked message
+could fail. So each round is logged before its outcomes are sent.
 
 The rounds that follow the state with some token are in a file with the name of the token. A line of it is JSON:
 
     [number, offset, saved, processes]      a round: its number, the offset at which it ended, whether it was saved, and
                                             in how many processes it was executed
     [steps, ms, task, bytes, ...]           one more, by what changed since the line before: number, clock, and logs
-    "token"                                 the state that was saved then; the rounds go on in its file
+    "token"                                 the state that was saved then; the rounds continue in its file
 
-Most are of the second kind, a tenth of the first. A line that was not written whole is one of which nobody has heard.
+About nine lines in ten are of the second kind. The outcomes of an incomplete line were never sent.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Round(NamedTuple):
 
 
 class RoundLog:
-    """Writes down rounds.
+    """Appends rounds to the file of their state.
 
     Args:
-        folder: of all such files.
+        folder: of all files of rounds.
         sync: whether each round must survive the loss of the machine.
     """
 
@@ -74,7 +74,7 @@ class RoundLog:
         self._folder.mkdir(exist_ok=True)
         following, kept = self._open(name), {name}
         for earlier in before:
-            # A state between them may never be committed, but spouts have heard of the rounds behind it.
+            # A state between them may never be committed, but spouts already know the outcomes of the rounds after it.
             chain = _chain(self._folder, earlier)
             kept.update(chain)
             if name in chain:
@@ -142,7 +142,7 @@ def _line(done: Round, last: Round | None) -> list[Any]:
 
 
 def read_rounds(folder: Path, token: bytes) -> list[Round]:
-    """Returns the rounds that followed the state with a token, oldest first; none if nothing is known of any.
+    """Returns the logged rounds after the state with a token, oldest first; empty if there are none.
 
     Raises:
         CheckpointError: a file is damaged.
@@ -178,7 +178,7 @@ def is_before(one: Offset, other: Offset) -> bool:
 
 
 def _chain(folder: Path, name: str) -> list[str]:
-    """Returns the names of a state and of those in whose files its rounds go on, in this order."""
+    """Returns the names of a state and of the states whose files continue its rounds, in this order."""
     names: list[str] = []
     while name and name not in names:
         names.append(name)
@@ -193,7 +193,7 @@ def _chain(folder: Path, name: str) -> list[str]:
 
 
 def _read(file: Path) -> tuple[list[Round], str]:
-    """Returns the rounds in a file, and in which one they go on; "" for in none."""
+    """Returns the rounds in a file, and the name of the file that continues them ("" for none)."""
     try:
         lines = file.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:

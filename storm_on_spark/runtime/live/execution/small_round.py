@@ -47,7 +47,7 @@ _TUPLES = (Kind.TUPLES, Kind.ARROW)
 
 @dataclass
 class Done:
-    """What came of a round."""
+    """The results of a round."""
 
     acked: list[int] = field(default_factory=list)
     """Roots whose trees began and ended in it, ascending."""
@@ -91,7 +91,7 @@ class SmallRounds:
         return _Stage(stage.index, bolts, stage.kind not in (StageKind.SOURCE, StageKind.STATELESS))
 
     def suits(self, chunks: Sequence[Chunk]) -> bool:
-        """Returns whether a round of these chunks is a small one."""
+        """Returns whether these chunks make a small round."""
         tuples = 0
         for header, _ in chunks:
             if header.kind in _TUPLES:
@@ -104,7 +104,7 @@ class SmallRounds:
         """Executes a round.
 
         Args:
-            chunks: that it `suits`.
+            chunks: chunks for which `suits` is true.
             number: of the round.
 
         Raises:
@@ -163,7 +163,7 @@ class _SmallRound:
         self._waiting_of(target).setdefault(target, []).append((source, sequence, given))
 
     def _execute_stage(self, stage: _Stage, waiting: _Waiting, place: int) -> None:
-        """Executes what waits for tasks of a stage; `place` is that of `_StageRun`."""
+        """Executes the input of a stage's tasks; `place` is that of `_StageRun`."""
         inputs: dict[int, list[Input]] = {}
         for task, given in waiting.items():
             if len(given) > 1:
@@ -215,7 +215,7 @@ class _SmallRound:
             self._wait(target, task, sequence, self._decoded(header, body))
 
     def _ack(self) -> None:
-        """Lets the ackers say what they have to; nearly always, all trees have begun and ended."""
+        """Executes the ackers. Nearly always, all trees are complete."""
         for task, chunks in self._for_ackers.items():
             started = time.perf_counter()
             state = self._rounds.state_of(task)
@@ -238,7 +238,7 @@ class _SmallRound:
 
 
 def _ended(chunks: Sequence[Chunk], receipts: int) -> list[int] | None:
-    """Returns the roots of an acker that has only trees which have begun and ended; None if it has others, too."""
+    """Returns the roots of an acker if all of its trees are complete, otherwise None."""
     found: list[int] = []
     for header, body in chunks:
         if header.kind == Kind.CLOCK:

@@ -1,4 +1,4 @@
-"""The state of tasks in memory, and what changed in it since the last barrier."""
+"""The state of tasks in memory, and its changes since the last barrier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class LiveState:
     """The state of all tasks of a partition.
 
     Args:
-        values: what is in the state store.
+        values: the contents of the state store.
 
     Example:
         >>> state = LiveState({(3, "snapshot", 0): b"old"})
@@ -27,7 +27,7 @@ class LiveState:
     def __init__(self, values: Mapping[Key, bytes]) -> None:
         self._values = dict(values)
         self._changes: dict[Key, bytes | None] = {}
-        #: What was there before each of the changes.
+        #: Key -> the value before its change.
         self._before: dict[Key, bytes | None] = {}
         self._tasks: dict[int, TaskState] = {}
 
@@ -52,16 +52,16 @@ class LiveState:
             self._values[key] = value
 
     def values(self) -> dict[Key, bytes]:
-        """Returns all of it."""
+        """Returns the state of all tasks."""
         return dict(self._values)
 
     def take_changes(self) -> dict[Key, bytes | None]:
-        """Returns what was set since this was called last, and None for what was removed."""
+        """Returns the values set since the last call, with None for removed keys."""
         taken, self._changes, self._before = self._changes, {}, {}
         return taken
 
     def set_late(self, changes: Mapping[Key, bytes | None]) -> None:
-        """Sets what belongs to the changes that were taken last, though it comes after them."""
+        """Adds late values to the changes that were taken last."""
         for key, value in changes.items():
             if value is None:
                 self._values.pop(key, None)
@@ -69,7 +69,7 @@ class LiveState:
                 self._values[key] = value
 
     def undo_changes(self) -> None:
-        """Makes everything as it was when `take_changes` was called last."""
+        """Undoes all changes since the last call of `take_changes`."""
         before, self._before, self._changes = self._before, {}, {}
         for key, value in before.items():
             if value is None:
@@ -101,7 +101,7 @@ class TaskState:
 
 
 class LateChanges:
-    """`StateAccess` of one task that keeps what is written by itself, for `LiveState.set_late`."""
+    """`StateAccess` of one task that collects its writes separately, for `LiveState.set_late`."""
 
     def __init__(self, state: LiveState, task: int) -> None:
         self._state = state
@@ -109,7 +109,7 @@ class LateChanges:
         self.changes: dict[Key, bytes | None] = {}
 
     def get(self, name: str, index: int = 0) -> bytes | None:
-        """Returns a value that was there before, or None."""
+        """Returns a value from before these changes, or None."""
         return self._state.get((self._task, name, index))
 
     def put(self, name: str, value: bytes, index: int = 0) -> None:

@@ -1,10 +1,10 @@
-"""The tasks of a partition, live: they execute what spouts have written as soon as they hear of it.
+"""The live tasks of a partition: they execute tuples as soon as spouts have written them to the log.
 
 A *round* executes what has been written since the last one, by the code that executes a micro-batch. It doesn't save
 the state of bolts, which takes longer than most rounds. A *barrier* does, and what changed since the last one is the
 cut that a worker writes to Spark's state store in place of executing the micro-batch.
 
-When a bolt with state raises, it can't be set back to the round before. All tasks go back to the last barrier then,
+When a bolt with state raises, it can't be restored to the previous round. All tasks return to the last barrier,
 execute the same rounds from the log, save, and execute the round with the error as a micro-batch would. Where that
 doesn't help, the tasks are given up, and a worker does the same. For some time after such an error each round is saved
 before the next one, if the state is small: the next error costs its own round then.
@@ -69,9 +69,9 @@ class LiveTasks:
     """All tasks of a plan of one operator.
 
     Args:
-        worker: this process's instances, of this run; nothing else executes them.
-        adopt: from where they go on.
-        note: called with each round before anybody hears of it.
+        worker: this process's instances for this run, which no other code executes.
+        adopt: the state and offset to continue from.
+        note: called with each round before its outcomes are sent.
         members: other processes that have a share of the tasks.
 
     Raises:
@@ -94,17 +94,17 @@ class LiveTasks:
         self._token = adopt.token
         #: The state that is committed, until the one with which these tasks began is.
         self._before = adopt.before
-        #: Up to where the tasks have executed.
+        #: The executed offset.
         self._offset = offset = adopt.offset
         self._marks = {task: offset.mark(task) for task in offset.logs}
-        #: What was written and is not executed.
+        #: Chunks that have been written and not executed.
         self._waiting: list[Chunk] = []
         self._heard: dict[int, Mark] = {}
         self._gathered = Gathered(adopt.carried)
         self._carried = [_own(body) for body in adopt.carried]
-        #: Where the last barrier was, and what waited there.
+        #: The offset of the last barrier, and the chunks carried over it.
         self._barrier = offset, self._carried
-        #: Up to where Spark has committed.
+        #: The offset that Spark has committed.
         self._committed = offset
         self._uncommitted: _Uncommitted | None = None
         self._numbers = _numbers()
@@ -123,12 +123,12 @@ class LiveTasks:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to execute."""
+        """Whether there are unexecuted tuples."""
         return bool(self._waiting or self._carried)
 
     @property
     def behind(self) -> bool:
-        """Whether logs go on behind what was executed, perhaps without tuples.
+        """Whether the logs continue past the last executed position, perhaps without tuples.
 
         A record without any, which saves what a spout has heard, is no reason for a round; a barrier covers it. The
         coordinator may take it for the end of tuples that were executed long ago, and would ask again and again.
@@ -136,10 +136,10 @@ class LiveTasks:
         return self.waiting or bool(self._heard)
 
     def take(self, written: Written) -> None:
-        """Takes what a spout has written, for the next round; what is missing before it is read from the log.
+        """Takes a spout's new chunks for the next round. Earlier chunks that are missing are read from the log.
 
         Raises:
-            GivenUpError: the log is another than the one that was executed.
+            GivenUpError: the log differs from the one that was executed.
         """
         task = written.task
         known = self._heard.get(task) or self._marks.get(task) or Mark()
@@ -161,7 +161,7 @@ class LiveTasks:
         self._heard[task] = written.end
 
     def take_up_to(self, marks: Mapping[int, Mark]) -> None:
-        """Takes from the logs what nobody has told of: where they end, by spout task.
+        """Reads the logs up to the given ends, by spout task, for records that were not announced.
 
         Raises:
             GivenUpError: a log is another than the one that was executed.
@@ -170,13 +170,13 @@ class LiveTasks:
             self.take(Written(task, -1, mark, None))
 
     def due_in(self, clock_ms: int) -> int | None:
-        """Returns in how many ms of the topology's time a tick, a turn or a timeout is due; None for never."""
+        """Returns the ms of topology time until a tick, a turn or a timeout is due, or None."""
         last = self._offset.clock
         due = min(((last // period + 1) * period for period in self._periods), default=None)
         return None if due is None else max(0, due - clock_ms)
 
     def execute(self, clock_ms: int) -> Told:
-        """Executes a round; returns what spouts are to hear.
+        """Executes a round; returns the outcomes for spouts.
 
         Args:
             clock_ms: the topology's time.
@@ -207,7 +207,7 @@ class LiveTasks:
         return told
 
     def catch_up(self, rounds: Sequence[Round], end: Offset) -> Cut:
-        """Executes a micro-batch: the rounds that were executed once, and what is left up to its end.
+        """Executes a micro-batch: first the logged rounds, then the remaining tuples up to its end.
 
         Args:
             rounds: that followed the state; perhaps also earlier and later ones.
@@ -228,7 +228,7 @@ class LiveTasks:
         return tuple(self._gathered.carried)
 
     def _again(self, rounds: Sequence[Round]) -> Told:
-        """Executes rounds as they were executed before; returns what spouts hear of the last."""
+        """Replays rounds; returns the outcomes of the last one."""
         told: Told = []
         try:
             for done in rounds:
@@ -263,7 +263,7 @@ class LiveTasks:
         return [*told, *(Executed(task, mark.position) for task, mark in heard.items())]
 
     def _go_back(self) -> None:
-        """Makes state and tasks as they were at the last barrier."""
+        """Restores state and tasks as of the last barrier."""
         self.is_cut(wait=True)
         self._processes.go_back()
         self._offset, self._carried = self._barrier
@@ -272,7 +272,7 @@ class LiveTasks:
         self._gathered = Gathered(self._gathered.at_barrier)
 
     def _take_in(self, done: Done, told: Told) -> None:
-        """Takes what came of a small round."""
+        """Adds the results of a small round."""
         self._gathered.add_reports(done.reports)
         for passed in done.passed:
             self._sort_out(*passed, told)
@@ -300,13 +300,13 @@ class LiveTasks:
             self._carried.append(_own(body))
 
     def barrier(self, start: Offset) -> Offset | None:
-        """Saves the state of all tasks; returns up to where they have executed.
+        """Saves the state of all tasks; returns the executed offset.
 
         Args:
-            start: up to where Spark has committed.
+            start: the offset that Spark has committed.
 
         Returns:
-            None if the tasks have not executed from there.
+            None if the tasks did not start from there.
 
         Raises:
             GivenUpError: a state can't be saved.
@@ -336,7 +336,7 @@ class LiveTasks:
         """Returns whether all of the last barrier's state is there; large attributes come some time after it.
 
         Args:
-            wait: for it.
+            wait: whether to wait for it.
 
         Raises:
             GivenUpError: a state can't be saved.
@@ -354,7 +354,7 @@ class LiveTasks:
         return (before, self._token) if before else (self._token,)
 
     def cut(self, token: bytes, start: Offset, end: Offset) -> Cut | None:
-        """Returns what a micro-batch between two offsets would have done; waits until it `is_cut`.
+        """Returns the results of a micro-batch between two offsets; waits until it `is_cut`.
 
         Args:
             token: of the state that is in the state store.
@@ -374,15 +374,15 @@ class LiveTasks:
         return Cut(held.token, held.changes, held.gathered.rows())
 
     def close(self) -> None:
-        """Ends what still takes snapshots."""
+        """Ends the copies that are still taking snapshots."""
         self._processes.close()
 
     def _save_here(self) -> None:
-        """Saves all tasks where they are, so that a bolt that raises is set back to here."""
+        """Saves all tasks now, so that a bolt that raises is restored to this point."""
         self._gathered.add_reports(self._saving(lambda: self._processes.save(next(self._numbers))))
 
     def _save(self, *, later: bool = False) -> dict[Key, bytes | None]:
-        """Saves all tasks; returns what changed since this was called last."""
+        """Saves all tasks; returns the changes since the last call."""
         reports, changes = self._saving(lambda: self._processes.save_and_take(next(self._numbers), later=later))
         self._gathered.add_reports(reports)
         return changes
@@ -395,21 +395,21 @@ class LiveTasks:
 
 
 def _own(body: bytes) -> Chunk:
-    """Returns a chunk of a back edge as one that is executed now."""
+    """Returns a carried chunk of a back edge as input of the current round."""
     return chunk.with_header(chunk.without_flag(body, chunk.CARRIED))
 
 
 def _same(one: Offset, other: Offset) -> bool:
-    """Whether two offsets are the same point of the logs and of time; the coordinator adds the rest."""
+    """Whether two offsets agree in log positions and time. The coordinator adds the other fields later."""
     return (one.logs, one.epochs, one.clock) == (other.logs, other.epochs, other.clock)
 
 
 def _settles(outcome: Outcome) -> Iterator[Settle]:
-    """Yields what each spout task is told."""
+    """Yields the outcomes for each spout task."""
     for task, ended in Runs.of(*outcome).by_task():
         yield Settle(task, EARLY, ended)
 
 
 def _numbers() -> Iterator[int]:
-    """Yields numbers that no micro-batch of the topology has, and no round before: edge ids are made of them."""
+    """Yields round numbers that no micro-batch or earlier round has had. Edge ids are derived from them."""
     return count(int.from_bytes(os.urandom(7), "big") << 8)

@@ -1,7 +1,7 @@
 """Executes one round in all live processes, stage by stage. The first process leads.
 
 A round goes stage by stage. Each process executes what waits for its tasks there, all at the same time, and what they
-emit is dealt out again for the stages that follow. So a round is over in all processes, or in none, and a barrier
+emit is distributed again for the stages that follow. So a round is over in all processes, or in none, and a barrier
 falls between two rounds by itself.
 """
 
@@ -28,14 +28,14 @@ from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
 
 
 class GivenUpError(Exception):
-    """The tasks can't continue; what they executed since the last barrier is executed from the log."""
+    """The tasks can't continue. Everything since the last barrier is executed again from the log."""
 
 
 class Member(Protocol):
-    """Another process: it is asked one thing after the other, and answers each."""
+    """Another live process. It takes one request at a time and answers each."""
 
     def ask(self, question: messages.Question) -> None:
-        """Asks.
+        """Sends a request.
 
         Raises:
             GivenUpError: it is gone.
@@ -140,14 +140,14 @@ class LiveProcesses:
             raise raised
 
     def save(self, number: int) -> list[TaskMetrics | Failure]:
-        """Saves the state of all tasks; returns what they report. See `LocalTasks.save`."""
+        """Saves the state of all tasks and returns their reports. See `LocalTasks.save`."""
         reports, _ = self._save(number, take=False)
         return reports
 
     def save_and_take(
         self, number: int, *, later: bool = False
     ) -> tuple[list[TaskMetrics | Failure], dict[messages.Key, bytes | None]]:
-        """Saves the state of all tasks; returns what they report, and all that changed since this was called last.
+        """Saves the state of all tasks; returns their reports and all changes since the last call.
 
         Args:
             number: see `LocalTasks.save`.
@@ -175,10 +175,10 @@ class LiveProcesses:
         return reports, changes
 
     def late_changes(self, *, wait: bool) -> dict[messages.Key, bytes | None] | None:
-        """Returns what `save_and_take` left out, {} if nothing; None if not all of it is there.
+        """Returns the changes that `save_and_take` left out ({} if none), or None if some are not ready.
 
         Args:
-            wait: for it.
+            wait: whether to wait for it.
 
         Raises:
             GivenUpError: a process is gone.
@@ -202,14 +202,14 @@ class LiveProcesses:
         return late
 
     def go_back(self) -> None:
-        """Makes state and tasks as they were when `save_and_take` was called last."""
+        """Restores state and tasks as of the last call of `save_and_take`."""
         for member in self._members:
             member.ask(messages.GoBack())
         self._own.go_back()
         self._answers(self._members)
 
     def close(self) -> None:
-        """Ends what still takes snapshots."""
+        """Ends the copies that are still taking snapshots."""
         self._own.close()
 
     def _answers(self, members: Sequence[Member]) -> list[messages.Answer]:

@@ -42,7 +42,7 @@ _MODULE = "storm_on_spark.runtime.live.processes.member"
 
 
 class ShareHolder:
-    """Answers what the first process asks.
+    """Answers the requests of the first process.
 
     Args:
         worker_of: returns this process's instances for a start id and a specification.
@@ -53,7 +53,7 @@ class ShareHolder:
         self._tasks: LocalTasks | None = None
 
     def answer(self, question: messages.Question) -> messages.Answer:
-        """Does what it is told."""
+        """Executes a request and returns the answer."""
         try:
             if isinstance(question, messages.Take):
                 worker = self._worker_of(question.start_id, question.spec)
@@ -91,7 +91,7 @@ def _executed(tasks: LocalTasks, question: messages.Execute) -> messages.Answer:
 
 
 class MemberProcess:
-    """Such a process, as the one that starts it sees it; it is ready once it has said so.
+    """The first process's handle of a further one, which is ready once it has said so.
 
     Args:
         start_id: the run.
@@ -99,7 +99,7 @@ class MemberProcess:
 
     def __init__(self, start_id: str) -> None:
         ours, theirs = socket.socketpair()
-        #: How long one tuple may take.
+        #: Seconds that one tuple may take.
         self.stall_secs: float = _STOPPED_SECS
         self._page = tempfile.TemporaryFile()  # noqa: SIM115 # as long as the process
         with theirs:
@@ -112,7 +112,7 @@ class MemberProcess:
         self._ready = False
 
     def ready(self, secs: float = 0.0) -> bool:
-        """Returns whether it has said that it is ready; waits for that."""
+        """Waits up to `secs`; returns whether the process has reported that it is ready."""
         try:
             if not self._ready and self._connection.poll(secs):
                 self._connection.recv_bytes()
@@ -127,7 +127,7 @@ class MemberProcess:
         return self._process.poll() is not None
 
     def ask(self, question: messages.Question) -> None:
-        """Asks; see `Member`."""
+        """Sends a request; see `Member`."""
         try:
             self._connection.send_bytes(pickle.dumps(question, 5))
         except OSError as error:
@@ -174,7 +174,7 @@ class MemberProcess:
 
 
 def main() -> None:
-    """Answers until the first process has closed the socket."""
+    """Answers requests until the first process closes the socket."""
     ignore_interrupts()
     start_id, descriptor, page, parent = sys.argv[1:]
     die_with(int(parent))

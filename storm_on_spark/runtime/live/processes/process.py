@@ -68,7 +68,7 @@ class LiveProcess:
 
     Args:
         start_id: the run.
-        processes: how many live processes there are to be, with this one.
+        processes: number of live processes, including this one.
         leader: the process that it ends with; the leader of its group for None, which is the daemon of workers.
     """
 
@@ -77,7 +77,7 @@ class LiveProcess:
         self._path = socket_of(start_id)
         self._own_path = self._path.with_name(f"{os.getpid():x}")  # six characters at most, on Linux
         self._processes = processes
-        #: The others. They are ready when this one listens.
+        #: The other live processes. They are ready when this one listens.
         self._members: list[MemberProcess] = []
         self._selector = selectors.DefaultSelector()
         self._tasks: LiveTasks | None = None
@@ -88,7 +88,7 @@ class LiveProcess:
         self._host_of: dict[int, _Peer] = {}
         #: Workers that wait for a cut.
         self._fetches: list[tuple[_Peer, Fetch]] = []
-        #: Where the rounds since the last barrier are written down.
+        #: The log of the rounds since the last barrier.
         self._rounds: RoundLog | None = None
         self._given_up = 0
         self._given_up_at = float("-inf")
@@ -103,7 +103,7 @@ class LiveProcess:
         self._busy_inode = 0
 
     def run(self) -> None:
-        """Starts the other live processes, listens, and returns once nobody needs this one any more."""
+        """Starts the other live processes, listens, and returns once this one is no longer needed."""
         self._listen()
         looks_at = 0.0
         while True:
@@ -129,7 +129,7 @@ class LiveProcess:
             self._members.append(MemberProcess(self._start_id))
         for member in self._members:
             member.ready(_MEMBER_SECS)
-        # The pulse first: whoever finds the process finds that, too.
+        # Start the pulse first, so that any client that finds the process finds its pulse, too.
         with self._busy_path.open("w+b") as file:
             BusyPage(file.fileno()).note_tasks()
             self._busy_inode = os.fstat(file.fileno()).st_ino
@@ -146,7 +146,7 @@ class LiveProcess:
         return inode
 
     def _looked(self, look: Look | None) -> Status:
-        """Answers on the thread of the pulse."""
+        """Answers a `Look`, on the pulse thread."""
         if look is not None:
             self._look = look
         self._looked_at = time.monotonic()
@@ -200,7 +200,7 @@ class LiveProcess:
         self._given_up = 1 + (self._given_up if now - self._given_up_at < _HEALTHY_SECS else 0)
         self._given_up_at = now
         self._end_tasks()
-        # One of them may be gone, or at work.
+        # One of them may be gone or busy.
         for member in self._members:
             member.end()
         self._members = [MemberProcess(self._start_id) for _ in self._members]
@@ -324,13 +324,13 @@ class LiveProcess:
         connection.end.close()
 
     def close(self) -> None:
-        """Ends the others, and leaves."""
+        """Ends the other live processes and stops listening."""
         for member in self._members:
             member.end()
         self.leave()
 
     def leave(self) -> None:
-        """Stops listening, and removes what nobody else would if the driver was killed; waits for nothing."""
+        """Stops listening and removes the files that would remain if the driver was killed. Does not wait."""
         self._listener.close()
         with contextlib.suppress(OSError):  # it has no name yet, or the folder is gone
             self._own_path.unlink(missing_ok=True)
@@ -357,7 +357,7 @@ def main() -> None:
     if driver:
         # SIGHUP is held back until this process can hear it: see `LiveClient.start`.
         hang_up_with(int(driver[0]))
-        # As with spouts: what a bolt prints is no answer of the program that runs the topology.
+        # As with spouts: a bolt's prints must not mix with the stdout of the program that runs the topology.
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         label_all()
     with contextlib.nullcontext() if driver else marked_output():

@@ -22,10 +22,10 @@ _QUESTION_SECS = 1.0
 
 
 class Pulse:
-    """Listens at a path and answers, on a thread of its own.
+    """Answers requests at a socket, on a separate thread.
 
     Args:
-        listener: a socket that listens.
+        listener: a listening socket.
         answer: returns the answer to a look, or to None, which asks only whether there is a pulse. Runs on the thread.
     """
 

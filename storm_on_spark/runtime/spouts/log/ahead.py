@@ -16,7 +16,7 @@ _AT_ONCE = 8
 
 
 class Ahead:
-    """Reads segments in their order, a few at a time.
+    """Reads segments in order, a few at a time.
 
     Args:
         storage: the task's log.

@@ -1,6 +1,6 @@
 """Which segments of a spout log count.
 
-Every writer has an epoch of its own and writes segments that only it makes. Its first one begins where it found the
+Every writer has a unique epoch and creates its own segments. Its first one begins where it found the
 log's end, and names the epoch whose record ended there. So the writers of a log form a tree: two that don't know of
 each other continue from the same place. Only one line through the tree counts, from the log's beginning to one writer:
 of each earlier writer that is what it wrote before the next one began. Whatever a writer adds after that is on no line.
@@ -9,7 +9,7 @@ A segment is `BASE-EPOCH-PARENT.log` if it is the first of its writer, and `BASE
 position of its first byte.
 
     00000000000000000000-1.0.log           the first writer
-    00000000000000004096-2.0-1.0.log       one that went on at 4096; what 1.0 has behind that doesn't count
+    00000000000000004096-2.0-1.0.log       one that continued at 4096; later records of 1.0 don't count
     00000000000000009000-2.0.log           its next segment
 """
 
@@ -71,7 +71,7 @@ class Segment(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> Segment | None:
-        """Returns the segment that `name` names; None if it is no segment's name."""
+        """Parses a file name; returns None if it isn't a segment's."""
         found = _NAME.fullmatch(name)
         if found is None:
             return None
@@ -94,7 +94,7 @@ Line = Sequence[Live]
 
 
 def line_of(segments: Iterable[Segment], epoch: WriterEpoch) -> Line:
-    """Returns what counts for the writer with `epoch`, of the segments that there are.
+    """Returns the segments that count for the writer with `epoch`.
 
     Example:
         >>> old, new = WriterEpoch(1, 0), WriterEpoch(2, 0)
@@ -118,16 +118,16 @@ def line_of(segments: Iterable[Segment], epoch: WriterEpoch) -> Line:
 
 
 def newest(segments: Iterable[Segment], planned: Mark) -> WriterEpoch | None:
-    """Returns the latest writer that knew of all that Spark has planned.
+    """Returns the latest writer that knew everything that Spark has planned.
 
-    One that didn't had begun behind its owner's back, so to speak, and Spark never took a record of it.
+    A writer that didn't was started unknown to the coordinator, and Spark never read a record of it.
 
     Args:
         segments: all that there are.
-        planned: up to where Spark has planned.
+        planned: the position up to which Spark has planned.
 
     Returns:
-        None if no writer's line reaches there; NOBODY if nothing is planned and nothing there.
+        None if no writer's line reaches it; NOBODY if the log is empty and nothing is planned.
     """
     segments = list(segments)
     for epoch in sorted({segment.epoch for segment in segments}, reverse=True):

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def list_segments(folder: Folder) -> list[Segment]:
-    """Returns all segments in `folder`, by position; also those that don't count."""
+    """Returns all segments in `folder` by position, including those that don't count."""
     if not isinstance(folder, Path):
         return sorted(filter(None, (Segment.parse(found.name) for found in folder.list_folder())))
     if not folder.is_dir():
@@ -44,7 +44,7 @@ def list_segments(folder: Folder) -> list[Segment]:
 
 
 def line_in(folder: Folder, epoch: WriterEpoch | None) -> Line:
-    """Returns what counts in `folder` for a writer; for the latest one for None."""
+    """Returns the segments in `folder` that count for a writer (None: the latest one)."""
     segments = list_segments(folder)
     epoch = newest(segments, Mark()) if epoch is None else epoch
     return [] if epoch is None else line_of(segments, epoch)
@@ -57,7 +57,7 @@ def iter_cuts(folder: Folder, start: int, end: int, epoch: WriterEpoch | None = 
         folder: the task's log.
         start: where a record begins.
         end: where one ends.
-        epoch: of the writer whose record ends at `end`; the latest writer's for None.
+        epoch: of the writer whose record ends at `end`. None means the latest writer.
 
     Raises:
         CheckpointError: there is no whole record where one must be.
@@ -77,7 +77,7 @@ def read_entries(
         start: where a record begins.
         end: where one ends.
         wanted: which chunks to read.
-        epoch: of the writer whose record ends at `end`; the latest writer's for None.
+        epoch: of the writer whose record ends at `end`. None means the latest writer.
 
     Raises:
         CheckpointError: a record or chunk is missing or damaged.
@@ -89,7 +89,7 @@ def read_entries(
 
 
 class Record(NamedTuple):
-    """A record with a sound header and index; its chunks can be read until the next record is asked for."""
+    """A record with a valid header and index. Its chunks can be read until the next record is requested."""
 
     cut: Cut
     chunks: list[tuple[int, int, int]]
@@ -153,9 +153,9 @@ def records(folder: Folder, line: Line, start: int, end: int) -> Iterator[Record
 
 
 def whole_cuts(folder: Folder, line: Line, start: int) -> Iterator[Cut]:
-    """Yields the headers of the records behind `start` as long as they are whole.
+    """Yields the headers of the records after `start` up to the first incomplete one.
 
-    An end of the records is not an error, whatever bytes follow: a machine that died may leave any rest.
+    Arbitrary bytes after the last whole record are not an error: a crashed machine may leave them.
 
     Raises:
         CheckpointError: what follows is another release's.
@@ -188,7 +188,7 @@ def whole_cuts(folder: Folder, line: Line, start: int) -> Iterator[Cut]:
 
 @contextlib.contextmanager
 def named(folder: Folder) -> Iterator[None]:
-    """Says which log it is that has an error."""
+    """Adds the log's name to an error."""
     try:
         yield
     except RecordError as error:
@@ -263,7 +263,7 @@ class _SegmentFile:
 
 
 def _ahead(folder: Folder, segments: Sequence[Segment]) -> Ahead | None:
-    """Returns what reads segments of a store before they are asked for: each takes a round trip or two."""
+    """Returns a read-ahead for segments of a store, because each takes a round trip or two."""
     return None if isinstance(folder, Path) or len(segments) < 2 else Ahead(folder, segments)
 
 

@@ -80,7 +80,7 @@ class Cut:
 
     @property
     def mark(self) -> Mark:
-        """Where the record ends, and whose it is."""
+        """The record's end position and writer."""
         return Mark(self.end, self.epoch)
 
 
@@ -209,7 +209,7 @@ class Brief(NamedTuple):
     checksum: int
 
     def unpack(self, packed: bytes, key: Key) -> bytes:
-        """Returns the record as it was.
+        """Returns the unpacked record.
 
         Raises:
             RecordError: it or its key is damaged.

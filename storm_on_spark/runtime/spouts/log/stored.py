@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 class StoredSpoutLog(SpoutLog):
     """The log of one spout task in a store, open for writing.
 
-    What `append` has written survives the loss of any machine of ours: that is what a store is for.
+    Records written by `append` survive the loss of any machine of the cluster.
 
     Args:
         folder: where the segments are.
-        segment_bytes: so far behind the last snapshot, one that did not change is written again.
+        segment_bytes: bytes after which an unchanged snapshot is written again.
         epoch: as for `SpoutLog`.
         planned: as for `SpoutLog`.
     """
@@ -50,7 +50,7 @@ class StoredSpoutLog(SpoutLog):
         super().__init__(folder, segment_bytes, epoch=epoch, planned=planned)
         #: The records that count and are not trimmed, by position, each with its segment.
         self._records: deque[tuple[Cut, Segment]] = deque()
-        #: What is to be deleted, in the order of positions; a thread of its own does that.
+        #: Records to delete, by position; a separate thread deletes them.
         self._doomed: deque[Segment] = deque()
         self._cleaning: Future[None] | None = None
         #: Whether segments may be left that are on no line, or that a trimming before a crash left behind.
@@ -116,7 +116,7 @@ class StoredSpoutLog(SpoutLog):
             self._doomed.popleft()
 
     def close(self) -> None:
-        """Returns when nothing is under way any more; without effect the second time."""
+        """Waits for pending deletions. Calling it again has no effect."""
         super().close()
         if self._cleaning is not None:
             self._cleaning.result()

@@ -47,7 +47,7 @@ class SpoutLog:
         segment_bytes: a segment that has grown beyond this is followed by a new one.
         epoch: this writer's, which no other process has; None, for the only user of a log,
             means the next one of the same owner.
-        planned: up to where Spark has planned: all up to there must be whole. What is behind it counts as far as it is.
+        planned: where Spark's planning ends. Records before it must be whole; later ones count while they are.
         sync: whether a record must survive the loss of the machine when `append` returns.
 
     Raises:
@@ -95,7 +95,7 @@ class SpoutLog:
         self.epoch = epoch
 
     def _prepare(self) -> None:
-        """Makes the folder, and gives an earlier writer the time to end."""
+        """Creates the folder and gives an earlier writer time to end."""
         make_folder(self._directory, sync=self._sync)
         self._lock = _locked(self._directory / "lock")
 
@@ -155,7 +155,7 @@ class SpoutLog:
 
         Raises:
             CheckpointError: another process writes as this one.
-            OSError: the disk is full or fails; nothing of the record remains.
+            OSError: the disk is full or failed. No part of the record remains.
         """
         position = self.end
         begins = snapshot is not None and self.wants_snapshot
@@ -241,7 +241,7 @@ class SpoutLog:
     def trim(self, position: int) -> None:
         """Deletes the segments that end at or before `position`; the one being written stays.
 
-        Also those that are on no line: what began before `position` and isn't on ours will never be.
+        Segments on other lines are deleted, too: if they began before `position`, no reader will use them.
         """
         if self._segment is None:
             return
@@ -253,7 +253,7 @@ class SpoutLog:
                 (self._directory / str(segment)).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Closes the files; without effect the second time."""
+        """Closes the files. Calling it again has no effect."""
         for file in (self._file, self._lock):
             if file >= 0:
                 os.close(file)

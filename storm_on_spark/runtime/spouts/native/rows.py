@@ -156,7 +156,7 @@ class NativeRows:
 def native_chunks(run: Run, component: str, batches: Iterable[pa.RecordBatch], batch: int) -> Iterator[Chunk]:
     """Yields the chunks of rows that Spark read; arguments as for `NativeRows` and its `chunks`.
 
-    What can't become chunks ends the topology: the sink reads of it before the micro-batch can be committed.
+    Rows that can't become chunks end the topology: the sink reads the error before the micro-batch can be committed.
     """
     readers = _readers.setdefault(run, {})
     try:

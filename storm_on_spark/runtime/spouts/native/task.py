@@ -1,7 +1,7 @@
 """The task of a native spout: keeps the rows that were not acked in the micro-batch that read them.
 
-It is a spout's task as any other: what it keeps is in the instance's attributes, which are saved with the spout log,
-and what it emits again goes through the log.
+It is an ordinary spout task: kept rows are attributes of the instance, which are saved with the spout log,
+and replayed rows go through the log.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class NativeSpoutTask(SpoutTask):
     """A `NativeSpout`'s task, opened and restored; arguments and errors are those of `SpoutTask`."""
 
     def settle(self, batch: int, roots: U64Array, codes: U8Array, left: Sequence[bytes] = ()) -> None:
-        """Tells the spout of rows that were not acked, and of what became of them and of what it emitted again.
+        """Tells the spout which rows were not acked, and the outcomes of the rows that it emitted again.
 
-        The outcomes of a micro-batch are told again after a crash. Those that are in the snapshot are ignored: their
-        rows may have been emitted again since.
+        The outcomes of a micro-batch are sent again after a crash. Those already in the snapshot are ignored,
+        because their rows may have been emitted again since.
         """
         news, native = batch > self.settled_batch, is_native(roots)
         super().settle(batch, roots[~native], codes[~native])
@@ -55,14 +55,14 @@ class NativeSpoutTask(SpoutTask):
                 self._guard("row_failed", self.spout.row_failed, root, _REASONS[code])
 
     def pending_count(self) -> int:
-        """Returns how many messages are not done: of rows that are under way, and of those that wait to be again."""
+        """Returns the number of pending messages: rows in flight, and rows that wait to be emitted again."""
         return self.again_count() + len(self.spout.kept())
 
     def again_count(self) -> int:
-        """Returns how many of them are kept for another attempt, or under way in it."""
+        """Returns how many of them wait for another attempt or are in flight in one."""
         return super().pending_count() + self.waiting_count()
 
     def waiting_count(self) -> int:
-        """Returns how many of them are kept for another attempt and are not under way."""
+        """Returns how many of them wait for another attempt and are not in flight."""
         waiting: int = self.spout.waiting()
         return waiting

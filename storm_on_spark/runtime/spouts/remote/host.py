@@ -1,4 +1,4 @@
-"""A spout host on another machine, as the coordinator sees it."""
+"""The coordinator's handle of a spout host on another machine."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ ROOM_SECONDS = 30.0
 
 
 class Keeper(Protocol):
-    """Sees to it that a host's process runs somewhere."""
+    """Keeps a host's process running on some machine."""
 
     def ensure(self) -> str:
-        """Starts what keeps the process, unless that runs; returns why it can't be, or an empty string."""
+        """Starts the keeper task unless it is running; returns the reason if that fails, otherwise an empty string."""
         ...
 
     def end(self) -> None:
-        """Ends what keeps the process, and the process."""
+        """Ends the keeper task and the process."""
         ...
 
 
 class RemoteHost(HostProcess):
-    """A host whose process calls the driver.
+    """A host whose process connects to the driver.
 
     Args:
-        keeper: sees to it that there is one.
+        keeper: keeps its process running.
         tasks: as for `HostProcess`.
         setup: as for `HostProcess`.
         on_message: as for `HostProcess`.
@@ -66,7 +66,7 @@ class RemoteHost(HostProcess):
         self._current: tuple[Line, Hello] | None = None
         #: Bytes that went over lines which have ended: to the host, and from it.
         self._bytes = (0, 0)
-        #: Whether any process has called.
+        #: Whether any process has connected.
         self._met = False
 
     @property
@@ -92,10 +92,10 @@ class RemoteHost(HostProcess):
         )
 
     def answer(self, line: Line, hello: Hello) -> None:
-        """Takes the call of a process of this host; any thread may bring it.
+        """Accepts a connection from a process of this host; called by any thread.
 
         A later attempt of the Spark task takes the place of an earlier one, which may be on a machine that Spark has
-        given up. An earlier one is hung up on, and calls again.
+        given up. The connection of an earlier attempt is closed, and it connects again.
         """
         with self._news:
             known = self._current or self._waiting
@@ -110,12 +110,12 @@ class RemoteHost(HostProcess):
             self._news.notify_all()
 
     def start(self) -> None:
-        """Has the process started somewhere, and returns at once."""
+        """Starts the keeper task, and returns immediately."""
         self._started_at = time.monotonic()
         self._thread.start()
 
     def stop(self) -> bool:
-        """Lets the host close its spouts and end; ends it if it does not in time, and returns whether it did."""
+        """Lets the host close its spouts and end. Kills it after a timeout, and returns whether it did so."""
         with self._news:
             self._stopping.set()
             self._news.notify_all()
@@ -133,7 +133,7 @@ class RemoteHost(HostProcess):
         return late and current is not None
 
     def _serve(self) -> None:
-        """Talks to one process after the other, until there is to be no further one."""
+        """Serves one process after another until no further one is wanted."""
         while True:
             reason = self._await_call()
             if self._stopping.is_set():
@@ -147,7 +147,7 @@ class RemoteHost(HostProcess):
                 return
 
     def _await_call(self) -> str:
-        """Waits for the call of a process; returns an empty string, or why there will be none."""
+        """Waits for a process to connect; returns an empty string, or the reason why none will."""
         since, complained = time.monotonic(), False
         while True:
             with self._news:
@@ -165,7 +165,7 @@ class RemoteHost(HostProcess):
                 self._news.wait_for(lambda: self._waiting is not None or self._stopping.is_set(), _LOOK_SECONDS)
 
     def _talk(self) -> str:
-        """Hands on what the process says; returns how it ended."""
+        """Forwards the process's messages; returns how it ended."""
         assert self._current is not None
         line, hello = self._current
         self._met, self._started_at = True, time.monotonic()

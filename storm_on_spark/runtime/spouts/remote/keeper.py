@@ -1,4 +1,4 @@
-"""What runs in a Spark task: it keeps the process of one spout host running, until the driver has that ended."""
+"""Runs in a Spark task and keeps the process of one spout host running until the driver ends it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CANT_START = 1
 
 @dataclass(frozen=True)
 class Place:
-    """What a host's process needs to know before it can call the driver. Its text has no secret."""
+    """The data that a host's process needs to connect to the driver. Its text form contains no secret."""
 
     number: int
     """Which of the run's hosts it is."""
@@ -43,17 +43,17 @@ class Place:
 
 
 def keep_host(place: Place, attempt: int) -> None:
-    """Starts the process of a host, and again whenever it ends; returns when the driver has stopped it.
+    """Starts a host's process and restarts it whenever it ends. Returns when the driver has stopped it.
 
     Args:
-        place: which, and where the driver is.
+        place: the host, and the driver's address.
         attempt: of this task; a later one has a greater number.
 
     Raises:
-        RuntimeError: it can't be started here.
+        RuntimeError: the process can't be started here.
     """
     package = str(Path(__file__).parents[4])
-    # All that this process can import, what Spark has shipped included.
+    # Everything that this process can import, including files shipped by Spark.
     path = os.pathsep.join(dict.fromkeys([package, *filter(None, sys.path)]))
     previous, quick = "", 0
     while True:
@@ -61,7 +61,7 @@ def keep_host(place: Place, attempt: int) -> None:
         watch = HostWatch()
         with held_back(signal.SIGINT):
             process = subprocess.Popen(
-                # By its file descriptor and not by argument: anybody may read arguments.
+                # Passed by file descriptor, because other users can read arguments.
                 [sys.executable, "-m", _MODULE, str(os.getpid()), str(watch.descriptor)],
                 stdin=subprocess.PIPE,
                 pass_fds=[watch.descriptor],

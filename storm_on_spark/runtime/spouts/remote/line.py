@@ -29,11 +29,11 @@ _DEAD_SECONDS = 30
 
 
 class LineError(OSError):
-    """The other side is none of ours, or speaks another protocol."""
+    """The other side is not part of this run, or speaks another protocol."""
 
 
 class Line:
-    """One end of a connection, after both sides have proved who they are. Not safe for two senders at a time.
+    """One end of an authenticated connection. Only one thread may send at a time.
 
     Args:
         connection: the socket.
@@ -72,8 +72,8 @@ class Line:
             limit: the most bytes that it may have.
 
         Raises:
-            EOFError: there is none: the other side has hung up.
-            LineError: it is too long, or the other side has not written it like this.
+            EOFError: the other side closed the connection.
+            LineError: it is too long, or it was altered on the way.
             OSError: the connection is broken.
         """
         head = _exactly(self._socket, _LENGTH.size + _MAC_BYTES)
@@ -89,11 +89,11 @@ class Line:
         return data
 
     def settimeout(self, seconds: float | None) -> None:
-        """Says how long a call may wait; None for as long as the other machine answers."""
+        """Sets the timeout of each call. None waits as long as the other machine answers."""
         self._socket.settimeout(seconds)
 
     def hang_up(self) -> None:
-        """Ends the connection, also for a thread that waits for a message."""
+        """Ends the connection, including a pending `recv_bytes` in another thread."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -104,11 +104,11 @@ class Line:
 
 
 def call_driver(connection: socket.socket, secret: bytes) -> Line:
-    """Proves to the driver that this is a host of its run, and lets it prove that it is the driver.
+    """Authenticates this host to the driver, and the driver to this host.
 
     Raises:
-        LineError: it is another one.
-        EOFError: it has hung up: it does not take this one for a host of its run.
+        LineError: the other side is not the driver of this run.
+        EOFError: it closed the connection, because it does not accept this host.
         OSError: the connection is broken.
     """
     mine = secrets.token_bytes(_NONCE_BYTES)
@@ -126,7 +126,7 @@ def answer_host(connection: socket.socket, secret: bytes) -> Line:
 
     Raises:
         LineError: the caller does not know the secret.
-        EOFError: it has hung up.
+        EOFError: it closed the connection.
         OSError: the connection is broken.
     """
     greeting = _exactly(connection, len(_MAGIC) + _NONCE_BYTES)
@@ -141,7 +141,7 @@ def answer_host(connection: socket.socket, secret: bytes) -> Line:
 
 
 def notice_loss(connection: socket.socket) -> None:
-    """Has the kernel end a connection whose other machine does not answer any more, and send without delay."""
+    """Makes the kernel end a connection whose peer no longer answers, and send without delay."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {
@@ -161,7 +161,7 @@ def _mac(key: bytes, data: bytes) -> bytes:
 
 
 def _exactly(connection: socket.socket, length: int) -> bytes:
-    # In blocks: what is not there yet gets no memory, whatever the length says.
+    # Reads in blocks, so that a false length can't allocate memory.
     blocks: list[bytes] = []
     while length:
         block = connection.recv(min(length, _BLOCK))

@@ -1,4 +1,4 @@
-"""The driver's ear for spout hosts on other machines."""
+"""The driver's listener for spout hosts on other machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXT_LENGTH = 300
 
 @dataclass(frozen=True)
 class Hello:
-    """What a host's process says of itself."""
+    """A host process's introduction of itself."""
 
     number: int
     """Which of the run's hosts it is."""
@@ -42,10 +42,10 @@ class Hello:
 
     @classmethod
     def parse(cls, data: bytes) -> Hello:
-        """Returns what a message says.
+        """Parses a message.
 
         Raises:
-            LineError: it says something else.
+            LineError: it is not a `Hello`.
         """
         try:
             found: Any = json.loads(data)
@@ -64,14 +64,14 @@ class Hello:
 
 
 class HostListener:
-    """Takes the calls of the hosts of one run.
+    """Accepts connections from the hosts of one run.
 
     Args:
         bind: address to listen on, as Spark's `spark.driver.bindAddress`.
-        on_host: called on a thread of its own with each host's process that calls; the line is then the callee's.
+        on_host: called on a separate thread for each process that connects. It takes over the connection.
 
     Raises:
-        OSError: there is no such address here.
+        OSError: this machine does not have that address.
     """
 
     def __init__(self, bind: str, on_host: Callable[[Line, Hello], None]) -> None:
@@ -89,13 +89,13 @@ class HostListener:
         self.port: int = self._listener.getsockname()[1]
         """Where it listens."""
         self._lock = threading.Lock()
-        #: Connections that have not proved who they are, each with its thread.
+        #: Connections that are not authenticated yet, each with its thread.
         self._strangers: dict[socket.socket, threading.Thread] = {}
         self._thread = threading.Thread(target=self._accept, name="spout-listener", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Takes no more calls; returns when all threads have ended."""
+        """Stops listening; returns when all threads have ended."""
         # A thread that waits in `accept` is not woken by `close` alone.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -118,7 +118,7 @@ class HostListener:
                 return
             with self._lock:
                 if len(self._strangers) >= _MOST_STRANGERS:
-                    # The one that has been silent for longest makes room: a host proves itself in no time.
+                    # The oldest is dropped to make room: a genuine host authenticates quickly.
                     oldest = next(iter(self._strangers))
                     del self._strangers[oldest]
                     _shut(oldest)

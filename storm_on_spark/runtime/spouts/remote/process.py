@@ -25,9 +25,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 
 
 def call(arguments: dict[str, Any]) -> tuple[Line, bytes]:
-    """Calls the driver until it wants this host; returns the line, and the driver's first message.
+    """Connects to the driver until it accepts this host; returns the connection and the driver's first message.
 
-    The driver hangs up on a host that it doesn't want: a later attempt of the same Spark task has taken its place.
+    The driver closes the connection of a host that a later attempt of the same Spark task has replaced.
     """
     pause = _FIRST_PAUSE
     hello = Hello(arguments["number"], arguments["attempt"], os.getpid(), arguments["machine"], arguments["previous"])

@@ -1,4 +1,4 @@
-"""A remote spout host at work, once its process has been told what to run."""
+"""A remote spout host, after it has received its setup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEEN_SECONDS = 10.0
 
 
 class RemoteSpoutHost(SpoutHost):
-    """A spout host on another machine than the driver's, as far as it knows.
+    """A spout host that may run on another machine than the driver.
 
     Args:
         connection: to the driver.
@@ -37,7 +37,7 @@ class RemoteSpoutHost(SpoutHost):
 
 
 def here(setup: Setup, machine: str) -> Setup:
-    """Returns a setup as it is to be understood on this machine.
+    """Adapts a setup to this machine.
 
     Raises:
         CheckpointError: the checkpoint is a directory, and this machine has another one under that name.
@@ -70,7 +70,7 @@ def serve(line: Line, first: bytes, machine: str, breath: HostBreath) -> None:
     """
     keep_from_children(line)
     try:
-        # What the driver has sent over an authenticated line.
+        # The driver has sent it over an authenticated connection.
         host = RemoteSpoutHost(line, here(pickle.loads(first), machine), breath)
     except Exception as error:
         reason = str(error) if isinstance(error, StormError) else f"a spout host can't start: {summary(error)}"

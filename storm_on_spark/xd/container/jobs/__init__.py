@@ -1,1 +1,1 @@
-"""Jobs in a container: a step runs in a process of its own, which ends with its container."""
+"""Jobs in a container: each step runs in its own process, which ends with the container."""

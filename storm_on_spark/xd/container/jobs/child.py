@@ -1,8 +1,8 @@
 """The process of a step: `python -m storm_on_spark.xd.container.jobs.child <descriptor of the result>`.
 
-Its container writes to it as long as it has its session with ZooKeeper. When that ends, or the container does, or is
-paused for longer than the lease, the process ends itself, and all of its group. So a step never runs twice at once,
-also when it is started again elsewhere.
+Its container writes to it while its ZooKeeper session lasts. When the session or the container ends, or the container
+is paused for longer than the lease, the process ends itself and its whole group. So a step never runs twice at once,
+even when it is restarted elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from storm_on_spark.xd.steps import bound, check_steps
 
 
 class _Ordered(LocalRegistry):
-    """The uploaded modules that an order names. A file is executed only if it has the SHA-256 of the order."""
+    """The uploaded modules that an order names. A file is executed only if its SHA-256 matches the order."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _run(order: StepOrder) -> str:
-    """Returns the exit status that the step's function returns; empty if it returns no text."""
+    """Returns the exit status returned by the step's function; empty if that is not text."""
     job = parse_job(order.definition, order.job)
     parts = check_steps(job, order.definition, _Ordered(order.modules), order.parameters)
     (part,) = (part for part in parts if part.label == order.step)
@@ -80,7 +80,7 @@ def _run(order: StepOrder) -> str:
 
 
 def _line(descriptor: int) -> bytes:
-    """Returns a line; not through a buffer, which would take what the watch is to read."""
+    """Reads a line unbuffered, because a buffer would swallow bytes meant for the watch."""
     found = bytearray()
     while not found.endswith(b"\n"):
         byte = os.read(descriptor, 1)

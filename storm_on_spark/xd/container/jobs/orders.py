@@ -1,4 +1,4 @@
-"""What a container tells the process of a step, and how it hears of its end."""
+"""The messages between a container and the process of a step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StepOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process writes before it ends, to the descriptor that its command line names."""
+    """The process's last message, written to the descriptor on its command line."""
 
     exit: int
     error: str = ""

@@ -1,4 +1,4 @@
-"""A step that runs: its process, its log, and its end."""
+"""A running step: its process, its log, and its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BEATS: Final = 5
 
 
 class _End(NamedTuple):
-    """How a step has ended."""
+    """The end of a step."""
 
     status: Status
     exit: int | None
@@ -43,10 +43,10 @@ class StepProcess:
     """Runs one step; each end is reported once.
 
     Args:
-        order: what the process is told.
-        log: the file of what it prints.
-        connected: whether the container has its session.
-        on_report: called on a thread of its own when the step has started and when it has ended.
+        order: the first message to the process.
+        log: the file of its output.
+        connected: returns whether the container has its session.
+        on_report: called on a separate thread when the step has started and when it has ended.
         clock: seconds since 1970.
     """
 
@@ -73,7 +73,7 @@ class StepProcess:
         self._thread.start()
 
     def end(self, status: Status, error: str) -> None:
-        """Has the process end soon; this is what is reported then."""
+        """Requests the end of the process, and sets what is reported then."""
         if self._why is None:
             self._why = status, error
         self._woken.set()
@@ -136,7 +136,7 @@ class StepProcess:
             return self._outcome(code, result)
 
     def _attend(self, process: subprocess.Popen[bytes]) -> None:
-        """Returns when the process has ended, with all of its group. It is not reaped, so its id stays its own."""
+        """Waits for the end of the process and its group. It is not reaped, so its id can't be reused."""
         pause = self._order.lease / _BEATS
         deadline: float | None = None
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -172,7 +172,7 @@ class StepProcess:
         except (msgspec.MsgspecError, RecursionError):
             told = None
         if told is not None and told.exit == code == 0:
-            # It was completed before it heard that it was to end.
+            # It completed before the request to end reached it.
             return _End("COMPLETED", 0, "", told.exit_status)
         if self._why is not None:
             return _End(self._why[0], code, self._why[1])

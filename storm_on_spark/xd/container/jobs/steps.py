@@ -1,4 +1,4 @@
-"""The steps that a container runs: what the leader asks for below `allocated`, and what is reported there."""
+"""The steps of a container: the leader's requests below `allocated`, and the reports there."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Run = tuple[ModuleName, int]
 
 
 class Steps:
-    """Runs the steps of one container. But for `_on_report`, one thread calls it.
+    """Runs the steps of one container. All methods except `_on_report` are called by one thread.
 
     Args:
         container: its id.
         tree: in ZooKeeper, over the session of the container.
         registry: the modules.
         folder: of the logs.
-        wake: has the container look again.
+        wake: makes the container check again.
     """
 
     def __init__(
@@ -54,21 +54,21 @@ class Steps:
         self._registry = registry
         self._folder = folder
         self._wake = wake
-        #: Also those that have ended, as long as their order is there.
+        #: Includes ended steps while their order exists.
         self._runs: dict[Run, StepProcess] = {}
         self._lock = threading.Lock()
-        #: What has to be reported, in its order.
+        #: Pending reports, in order.
         self._news: list[tuple[Run, ReportNode]] = []
 
     def look(self, mirror: Mirror, modules: Mapping[ModuleName, object]) -> None:
-        """Starts and ends what is asked for.
+        """Starts and ends steps as requested.
 
         Args:
             mirror: of what is allocated to the container.
             modules: the instances that are allocated.
 
         Raises:
-            ClusterError: ZooKeeper is away; the next look does what is left.
+            ClusterError: ZooKeeper is unavailable. The next check does the rest.
         """
         wanted: dict[Run, RunNode] = {}
         for name in modules:
@@ -93,10 +93,10 @@ class Steps:
                 self._runs[run].end("STOPPED", "it was stopped")
 
     def tell(self) -> None:
-        """Reports what has not been reported yet.
+        """Sends the pending reports.
 
         Raises:
-            ClusterError: ZooKeeper is away; it is reported next time.
+            ClusterError: ZooKeeper is unavailable. The next check reports it.
         """
         while True:
             with self._lock:
@@ -108,8 +108,8 @@ class Steps:
                 self._news.pop(0)
 
     def signal(self) -> None:
-        """Has all steps end soon: the session is lost, so nothing of them counts."""
-        # Another thread than the others calls it.
+        """Requests the end of all steps: the session is lost, so their results don't count."""
+        # This runs on another thread.
         for process in list(self._runs.values()):
             process.end("FAILED", "its container has lost its session")
 
@@ -149,7 +149,7 @@ class Steps:
             try:
                 sha256 = self._registry.sha256("job", name)
             except ModuleRegistryError as error:
-                # The step's process says that there is none.
+                # The step's process reports that it is missing.
                 logger.error("Job %s: %s", job, error)
                 continue
             if sha256 is not None:
