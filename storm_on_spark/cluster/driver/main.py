@@ -36,7 +36,7 @@ from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.launch.conf_text import spark_conf
-from storm_on_spark.runtime.processes import log_levels, prints
+from storm_on_spark.runtime.processes.diagnostics import log_levels, prints
 from storm_on_spark.runtime.processes.ending.signals import setting
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.runtime.samples.book import SAMPLES_LOG
