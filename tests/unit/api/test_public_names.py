@@ -22,8 +22,9 @@ def test_all_is_sorted_and_complete() -> None:
 
 
 def test_the_package_has_the_names_of_the_api_and_those_that_need_spark() -> None:
-    # Of windows and joins it has what Storm's programs name.
+    # Of windows, joins and DRPC it has what Storm's programs name.
     others = {
+        "LocalDRPC",
         *("LocalCluster", "compile_topology", "__version__", "JoinBolt", "IntervalJoinBolt", "Count", "Duration"),
         *("BaseWindowedBolt", "BaseStatefulWindowedBolt", "IWindowedBolt", "IStatefulWindowedBolt", "TupleWindow"),
     }
