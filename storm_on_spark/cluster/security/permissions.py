@@ -81,11 +81,9 @@ THRIFT: Final[Mapping[str, Right]] = {
     **dict.fromkeys(_THRIFT_SEE.split(), SEE),
     **dict.fromkeys(_THRIFT_CHANGE.split(), CHANGE),
     **dict.fromkeys(_THRIFT_SUBMIT.split(), SUBMIT),
-    **dict.fromkeys(
-        ["getClusterInfo", "getLeader", "getTopologySummaries", "getNimbusConf", "isTopologyNameAllowed"], READ
-    ),
+    **dict.fromkeys(_THRIFT_READ.split(), READ),
 }
-"""Method of Thrift; those that are refused whoever asks need `read`."""
+"""Method of Thrift. Others that there are need `cluster change`; those that are refused whoever asks need `read`."""
 
 PAGES: Final[Mapping[tuple[str, str], Right]] = {
     ("GET", "/static/{name}"): "open",

@@ -20,7 +20,7 @@ from storm_on_spark.cluster.nimbus.submission import check_name
 from storm_on_spark.cluster.records import StormBase
 from storm_on_spark.cluster.rest import topology_page
 from storm_on_spark.cluster.rest.picture import Picture
-from storm_on_spark.cluster.security.permissions import CHANGE, READ, SEE, THRIFT, Who
+from storm_on_spark.cluster.security.permissions import CHANGE, CLUSTER, READ, SEE, THRIFT, Who
 from storm_on_spark.cluster.thrift import structs, submissions
 from storm_on_spark.cluster.thrift.blobs import NoBlobs
 from storm_on_spark.cluster.thrift.checks import check_call
@@ -69,7 +69,8 @@ class Handler(NoBlobs, Refused):
         Raises:
             ForbiddenError: it is refused.
         """
-        right = THRIFT.get(method, READ)
+        # A method without a row is for admins, unless it refuses whoever asks, as those do that are inherited.
+        right = THRIFT.get(method, CLUSTER if method in vars(Handler) else READ)
         topology_id = ""
         if right in (SEE, CHANGE) and arguments and isinstance(arguments[0], str):
             storms, name = self._control.snapshot().storms, arguments[0]
