@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from waiting import eventually
 
 from storm_on_spark import LocalCluster, LocalDRPC
 from storm_on_spark.cluster.drpc.server import DRPCServer, Ports
@@ -52,3 +54,16 @@ def test_a_topology_serves_several_servers_of_its_configuration_and_their_next_o
     with DRPCServer(conf, Ports(0, port, 0)) as server:
         assert server.execute("exclamation", "second") == "second!"
     local_cluster.kill_topology("basic", 0)
+
+
+def test_a_state_of_trident_is_asked_while_it_counts(local_cluster: LocalCluster) -> None:
+    import rows
+    import trident_word_count
+
+    sentences = [rows.sentence(number)[0] for number in range(rows.DEFAULTS[rows.COUNT])]
+    the = sum(sentence.split().count("the") for sentence in sentences)
+    with LocalDRPC() as drpc:
+        local_cluster.submit_topology("counts", trident_word_count.conf, trident_word_count.topology({}, drpc))
+        eventually(lambda: json.loads(drpc.execute("words", "the")) == [[the]])
+        assert json.loads(drpc.execute("words", "no such words")) == [[0]]
+        local_cluster.kill_topology("counts", 0)
