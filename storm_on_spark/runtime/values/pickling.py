@@ -58,6 +58,10 @@ def enter(namespace: Namespace) -> None:
         setattr(cloudpickle.cloudpickle, _CLASSES, namespace.classes)
 
 
+# A process that executes one run alone, such as a spout host, enters no other.
+enter(current)
+
+
 def register_component(component: object) -> None:
     """Makes the classes and functions that a component's code can name known to `loads`."""
     for cls in type(component).__mro__:

@@ -139,6 +139,21 @@ def test_a_class_that_came_with_a_value_of_the_script_is_found() -> None:
     assert type(pickling.loads(pickling.dumps(script.SAMPLES))[0]) is type(sample)
 
 
+def test_a_class_that_came_with_a_value_is_found_in_a_process_of_one_run() -> None:
+    script = run_script()
+    code = "\n".join(
+        [
+            "import pickle, sys",
+            "from storm_on_spark.runtime.values import pickling",
+            "pickling.register_component(component := pickle.loads(bytes.fromhex(sys.argv[1])))",
+            "(value,) = component.execute(None, None)",
+            "assert type(pickling.loads(bytes.fromhex(sys.argv[2]))[0]) is type(value)",
+        ]
+    )
+    words = cloudpickle.dumps(script.Sampler()).hex(), pickling.dumps(script.SAMPLES).hex()
+    subprocess.run([sys.executable, "-c", code, *words], check=True)
+
+
 def test_a_run_that_is_over_is_not_kept() -> None:
     class Run:
         def load_all(self) -> None:
