@@ -45,8 +45,8 @@ def is_chosen(root: int, percent: float) -> bool:
     """Returns whether a message is among the sampled ones; every process says the same.
 
     Example:
-        >>> sum(is_chosen(root, 10.0) for root in range(1, 100_001)) // 100
-        100
+        >>> round(sum(is_chosen(root, 10.0) for root in range(1, 100_001)) / 1000)
+        10
     """
     return (root * _SPREAD & _MASK) >> 40 & 0xFFFFFF < percent / 100 * 0x1000000
 
