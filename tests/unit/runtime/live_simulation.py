@@ -33,7 +33,7 @@ from storm_on_spark.runtime.live.execution.small_round import SmallRounds
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
-from storm_on_spark.runtime.live.processes.member import ShareHolder
+from storm_on_spark.runtime.live.processes.member import MemberTasks
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.log import Mark
@@ -52,7 +52,7 @@ class SimulatedMember:
 
     def __init__(self, live: Live) -> None:
         self.live = live
-        self.holder = ShareHolder(lambda *_: Worker(live.spark.spec))
+        self.holder = MemberTasks(lambda *_: Worker(live.spark.spec))
         self.said: list[bytes] = []
 
     def ask(self, question: Question) -> None:

@@ -101,7 +101,7 @@ class LiveTasks:
         self._waiting: list[Chunk] = []
         self._heard: dict[int, Mark] = {}
         self._gathered = Gathered(adopt.carried)
-        self._carried = [_own(body) for body in adopt.carried]
+        self._carried = [_as_present(body) for body in adopt.carried]
         #: The offset of the last barrier, and the chunks carried over it.
         self._barrier = offset, self._carried
         #: The offset that Spark has committed.
@@ -199,7 +199,7 @@ class LiveTasks:
             log.info("tasks go back to the last barrier: a bolt raised %.500r", error.__cause__)
             self._go_back()
             done = done._replace(saved=True)
-            told = self._again([*self._done, done])
+            told = self._execute_again([*self._done, done])
             self._careful_until = now + _CAREFUL_MS
         self._done.append(done)
         if self._note is not None:
@@ -218,7 +218,7 @@ class LiveTasks:
         """
         known = [done for done in rounds if is_before(done.end, end) and not is_before(done.end, self._offset)]
         number = int.from_bytes(self._token[:8], "big")  # the same for every attempt
-        self._again([*known, Round(number, end, saved=True)])
+        self._execute_again([*known, Round(number, end, saved=True)])
         changes = self._save()
         return Cut(os.urandom(16), changes, self._gathered.rows())
 
@@ -227,7 +227,7 @@ class LiveTasks:
         """The chunks of back edges that wait to be executed."""
         return tuple(self._gathered.carried)
 
-    def _again(self, rounds: Sequence[Round]) -> Told:
+    def _execute_again(self, rounds: Sequence[Round]) -> Told:
         """Replays rounds; returns the outcomes of the last one."""
         told: Told = []
         try:
@@ -284,7 +284,7 @@ class LiveTasks:
         if header.kind == Kind.OUTCOME:
             outcome = body if isinstance(body, Outcome) else Outcome(*chunk.read_outcome(header, bytes_of(body)))
             self._gathered.add_outcome(outcome)
-            told += _settles(outcome)
+            told += _settlements(outcome)
         elif header.kind == Kind.REPORT:
             reports = body if isinstance(body, list) else chunk.read_report(bytes_of(body))
             for report in reports:
@@ -297,7 +297,7 @@ class LiveTasks:
         else:
             body = bytes_of(body)
             self._gathered.carried.append(body)
-            self._carried.append(_own(body))
+            self._carried.append(_as_present(body))
 
     def barrier(self, start: Offset) -> Offset | None:
         """Saves the state of all tasks; returns the executed offset.
@@ -312,12 +312,12 @@ class LiveTasks:
             GivenUpError: a state can't be saved.
         """
         held = self._uncommitted
-        if held is not None and _same(held.end, start):
+        if held is not None and _same_point(held.end, start):
             self._committed, self._uncommitted, held = start, None, None
             self._before = b""
-        if not _same(self._committed, start):
+        if not _same_point(self._committed, start):
             return None
-        if held is None and _same(self._offset, start):
+        if held is None and _same_point(self._offset, start):
             return start
         self.is_cut(wait=True)
         changes = self._save(later=True)
@@ -369,7 +369,12 @@ class LiveTasks:
         """
         self.is_cut(wait=True)
         held = self._uncommitted
-        if held is None or held.base != token or not _same(self._committed, start) or not _same(held.end, end):
+        if (
+            held is None
+            or held.base != token
+            or not _same_point(self._committed, start)
+            or not _same_point(held.end, end)
+        ):
             return None
         return Cut(held.token, held.changes, held.gathered.rows())
 
@@ -394,17 +399,17 @@ class LiveTasks:
             raise GivenUpError(str(error)) from error
 
 
-def _own(body: bytes) -> Chunk:
+def _as_present(body: bytes) -> Chunk:
     """Returns a carried chunk of a back edge as input of the current round."""
     return chunk.with_header(chunk.without_flag(body, chunk.CARRIED))
 
 
-def _same(one: Offset, other: Offset) -> bool:
+def _same_point(one: Offset, other: Offset) -> bool:
     """Whether two offsets agree in log positions and time. The coordinator adds the other fields later."""
     return (one.logs, one.epochs, one.clock) == (other.logs, other.epochs, other.clock)
 
 
-def _settles(outcome: Outcome) -> Iterator[Settle]:
+def _settlements(outcome: Outcome) -> Iterator[Settle]:
     """Yields the outcomes for each spout task."""
     for task, ended in Runs.of(*outcome).by_task():
         yield Settle(task, EARLY, ended)

@@ -41,7 +41,7 @@ _LOOK_SECS = 1.0
 _MODULE = "storm_on_spark.runtime.live.processes.member"
 
 
-class ShareHolder:
+class MemberTasks:
     """Answers the requests of the first process.
 
     Args:
@@ -188,7 +188,7 @@ def main() -> None:
     busy.note_tasks()
     busy.breathe()
     with marked_output(), Connection(int(descriptor)) as connection:
-        holder = ShareHolder()
+        holder = MemberTasks()
         connection.send_bytes(b"ready")
         try:
             while (question := _next(connection)) is not None:

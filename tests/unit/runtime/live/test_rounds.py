@@ -16,7 +16,7 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, last_executed_ms, read_rounds
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
-from storm_on_spark.runtime.live.processes.member import ShareHolder
+from storm_on_spark.runtime.live.processes.member import MemberTasks
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.tracking.acker import ACKED
 
@@ -110,7 +110,7 @@ class Neighbour:
     """Another process, in this one."""
 
     def __init__(self, worker: Worker) -> None:
-        self.holder = ShareHolder(lambda *_: worker)
+        self.holder = MemberTasks(lambda *_: worker)
         self.answers: list[Answer] = []
 
     def ask(self, question: Question) -> None:
