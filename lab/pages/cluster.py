@@ -61,6 +61,13 @@ class KnownCluster:
         self._plan = _plan(components)
         self._names = [f"topology-{at:03}-{at}-1700000000" for at in range(1, topologies + 1)]
         self._beats: tuple[float, dict[str, WorkerBeat]] = (0.0, {})
+        # A Nimbus has the same records until they change.
+        self._storms = {
+            name: StormBase(
+                topology_id=name, name=name, owner="lab", status="ACTIVE", submitted_at=0.0, launch=1, conf={}
+            )
+            for name in self._names
+        }
 
     def now(self) -> float:
         return time.time()
@@ -101,12 +108,7 @@ class KnownCluster:
                     supervisor_id="s", host="h", slots=(6700,), started_at=0.0, version="1", heartbeat_at=now
                 )
             },
-            storms={
-                name: StormBase(
-                    topology_id=name, name=name, owner="lab", status="ACTIVE", submitted_at=0.0, launch=1, conf={}
-                )
-                for name in self._names
-            },
+            storms=self._storms,
             assignments={
                 name: Assignment(
                     topology_id=name, supervisor_id="s", host="h", port=6700, launch=1, epoch=1, assigned_at=0.0

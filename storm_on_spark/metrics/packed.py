@@ -7,7 +7,7 @@ import binascii
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Final
 
 from storm_on_spark.api.info import COUNTERS, ComponentWindow, LatencyInfo, StreamCounts, TaskCounts, WindowInfo
@@ -16,6 +16,8 @@ _MOST_CHARS: Final = 200_000
 """Of a text. What would take more has no counts of single tasks, or is left out."""
 _MOST_BYTES: Final = 16 << 20
 """That a text may unpack to."""
+_MOST_UNPACKED: Final = 32
+"""Texts whose windows stay in memory: those of 50 components with 4 tasks each take 0.7 MB."""
 _LATENCIES: Final = ("execute", "process", "complete")
 
 
@@ -56,9 +58,9 @@ def unpack_windows(text: str) -> dict[str, WindowInfo]:
 
 
 class PackedWindows(Mapping[str, WindowInfo]):
-    """The windows of a text, unpacked at the first look: a Nimbus has many heartbeats, and shows few of their windows.
+    """The windows of a text, unpacked when somebody looks: a Nimbus has many heartbeats, and shows few windows.
 
-    A text that `pack_windows` has not made has none.
+    The windows of the texts that were looked at last stay unpacked. A text that `pack_windows` has not made has none.
 
     Example:
         >>> windows = {"600": WindowInfo("600", 12.5, {"split": ComponentWindow(emitted=7)})}
@@ -69,21 +71,22 @@ class PackedWindows(Mapping[str, WindowInfo]):
     def __init__(self, text: str) -> None:
         self._text = text
 
-    @cached_property
-    def _found(self) -> dict[str, WindowInfo]:
-        try:
-            return unpack_windows(self._text)
-        except ValueError:
-            return {}
-
     def __getitem__(self, name: str) -> WindowInfo:
-        return self._found[name]
+        return _unpacked(self._text)[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(_unpacked(self._text))
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(_unpacked(self._text))
+
+
+@lru_cache(_MOST_UNPACKED)
+def _unpacked(text: str) -> Mapping[str, WindowInfo]:
+    try:
+        return unpack_windows(text)
+    except ValueError:
+        return {}
 
 
 def _window_row(window: WindowInfo, *, tasks: bool) -> list[Any]:

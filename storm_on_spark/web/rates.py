@@ -9,7 +9,7 @@ from typing import Final
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.runtime.reports.observer import worked
-from storm_on_spark.web.model import TopologyView
+from storm_on_spark.web.model import Shape, TopologyView
 
 _WINDOW_SECS: Final = 30.0
 _LEAST_SECS: Final = 2.0
@@ -45,6 +45,8 @@ class Pace:
 class _Seen:
     looks: deque[tuple[float, TopologyInfo]] = field(default_factory=lambda: deque(maxlen=_MOST_LOOKS))
     acked: deque[float] = field(default_factory=lambda: deque(maxlen=_POINTS))
+    pace: tuple[Shape, TopologyInfo, Pace] | None = None
+    """What came out at the last look, and of what."""
 
 
 class Rates:
@@ -78,6 +80,8 @@ class Rates:
                 # It was started again, and its counters with it.
                 looks.clear()
             fresh = not looks or view.looked_at > looks[-1][0]
+            if not fresh and seen.pace is not None and seen.pace[0] is view.shape and seen.pace[1] is info:
+                return seen.pace[2]
             if fresh:
                 looks.append((view.looked_at, info))
             while len(looks) > 2 and looks[-1][0] - looks[1][0] >= _WINDOW_SECS:
@@ -87,7 +91,9 @@ class Rates:
             if fresh and len(looks) > 1:
                 (then, before), (now, after) = looks[-2], looks[-1]
                 seen.acked.append(max(0, after.acked - before.acked) / (now - then))
-            return replace(pace, history=tuple(seen.acked))
+            pace = replace(pace, history=tuple(seen.acked))
+            seen.pace = view.shape, info, pace
+            return pace
 
 
 def _since_start(info: TopologyInfo, view: TopologyView) -> Pace:

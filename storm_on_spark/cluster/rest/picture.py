@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -16,6 +16,7 @@ from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
+from storm_on_spark.cluster.rest.kept import Kept
 from storm_on_spark.cluster.rest.schemas import RunningPlan
 from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot
@@ -23,9 +24,17 @@ from storm_on_spark.metrics.packed import PackedWindows
 
 
 def driver_info(beat: WorkerBeat | None) -> TopologyInfo | None:
-    """Returns what a beat says; None without one, or for one that makes no sense."""
-    if beat is None:
-        return None
+    """Returns what a beat says; None without one, or for one that makes no sense.
+
+    What a beat says is worked out once for all who ask: REST, Thrift, `/metrics` and the pages.
+    """
+    return None if beat is None else _INFOS.of(beat.topology_id, (beat,), lambda: _unpacked(beat))
+
+
+_INFOS: Final = Kept[TopologyInfo | None]()
+
+
+def _unpacked(beat: WorkerBeat) -> TopologyInfo | None:
     try:
         components = {
             name: {

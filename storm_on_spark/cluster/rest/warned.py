@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
-from storm_on_spark.cluster.nimbus.settings import ReplicationSettings
 from storm_on_spark.cluster.records import StormBase
+from storm_on_spark.cluster.rest.limits import limits_of
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
-from storm_on_spark.runtime.run.settings import SpoutSettings, TrackingSettings
 
 _WINDOW: Final = "600"
 """Without successive looks, what is said is about the last ten minutes."""
@@ -25,8 +23,7 @@ def topology_warnings(picture: Picture, base: StormBase) -> list[EarlyWarning]:
 def facts_of(picture: Picture, base: StormBase) -> Facts:
     """Returns what a Nimbus knows of a topology at one moment."""
     topology_id, snapshot = base.topology_id, picture.snapshot
-    conf = effective_conf(base.conf)
-    tracking, most = TrackingSettings.of(conf), SpoutSettings.of(conf).max_pending
+    limits = limits_of(topology_id, base.conf)
     info, beat, code = picture.info(topology_id), snapshot.workerbeats.get(topology_id), snapshot.code.get(topology_id)
     components = picture.components(base)
     executors = {name: count for name, (_, _, count) in components.items()}
@@ -42,10 +39,10 @@ def facts_of(picture: Picture, base: StormBase) -> Facts:
         else {
             name: part.capacity_over(window.secs, executors.get(name, 1)) for name, part in window.components.items()
         },
-        float(tracking.timeout_secs) if tracking.timeouts else None,
-        None if most is None else most * spouts,
+        limits.message_timeout_secs,
+        None if limits.max_pending is None else limits.max_pending * spouts,
         replicas=0 if code is None else len(code.replicas),
-        replicas_wanted=max(1, ReplicationSettings.of(conf).min_count, len(snapshot.nimbuses)),
+        replicas_wanted=max(1, limits.min_replicas, len(snapshot.nimbuses)),
         heartbeats_unknown=picture.heartbeats.reason if unknown else "",
         beat_age_secs=picture.now - beat.time if beat is not None and info is not None else None,
         waits=picture.waiting.get(topology_id, ""),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.info import ALL_TIME, WINDOWS, TopologyInfo
+from storm_on_spark.cluster.rest.limits import limits_of
 from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
-from storm_on_spark.runtime.run.settings import SpoutSettings, TrackingSettings
 from storm_on_spark.web.model import TopologyView
 from storm_on_spark.web.pages.question import Question
 from storm_on_spark.web.pictures.times import curve, timeline
@@ -148,8 +147,7 @@ def changes(question: Question) -> dict[str, Any]:
 
 def warnings_of(question: Question, view: TopologyView, pace: Pace) -> list[EarlyWarning]:
     """Returns the early warnings about a topology."""
-    conf = effective_conf(view.conf)
-    tracking, most = TrackingSettings.of(conf), SpoutSettings.of(conf).max_pending
+    limits = limits_of(f"page of {view.id}", view.conf)
     spouts = sum(len(part.tasks) for part in view.shape.parts.values() if part.is_spout)
     is_cluster = bool(view.replicas_wanted)
     return early_warnings(
@@ -158,8 +156,8 @@ def warnings_of(question: Question, view: TopologyView, pace: Pace) -> list[Earl
             pace.before,
             pace.seconds,
             pace.capacity,
-            float(tracking.timeout_secs) if tracking.timeouts else None,
-            None if most is None else most * spouts,
+            limits.message_timeout_secs,
+            None if limits.max_pending is None else limits.max_pending * spouts,
             replicas=len(view.replicas) if is_cluster else None,
             replicas_wanted=view.replicas_wanted,
             heartbeats_unknown=view.heartbeats_unknown,

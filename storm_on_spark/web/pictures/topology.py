@@ -65,21 +65,19 @@ def topology_graph(shape: Shape, pace: Pace, links: Mapping[str, str]) -> Markup
         rate = pace.components.get(counted, 0.0)
         width = _width(rate, most)
         text = f"{arrow.source} to {arrow.target}: {arrow.label}; {rate_text(rate)} tuples a second"
+        idle = ' class="idle"' if rate <= 0 else ""
+        # Every text in an f-string here is escaped. `Markup.format` escapes by itself, in four times the time.
         drawn.append(
-            Markup('<g class="arrow"><title>{}</title><path d="{}" stroke-width="{:.1f}"{}/>{}</g>').format(
-                one_line(text),
-                arrow.path,
-                width,
-                Markup(' class="idle"') if rate <= 0 else "",
-                Markup('<text x="{:.1f}" y="{:.1f}">{}</text>').format(
-                    arrow.x, arrow.y - width / 2, short(one_line(arrow.label), _TITLE_CHARS)
-                ),
-            )
+            f'<g class="arrow"><title>{escape(one_line(text))}</title>'
+            f'<path d="{escape(arrow.path)}" stroke-width="{width:.1f}"{idle}/>'
+            f'<text x="{arrow.x:.1f}" y="{arrow.y - width / 2:.1f}">'
+            f"{escape(short(one_line(arrow.label), _TITLE_CHARS))}</text></g>"
         )
     for part in parts:
         place = layout.places[part.id]
         drawn.append(_box(part, place.x, place.y, pace, links.get(part.id, "")))
     width, height = layout.width, layout.height
+    parts_of_it = Markup("".join(drawn))  # noqa: S704 # every text in it is escaped
     classes = "graph small" if width < _SMALL else "graph"
     words = ", ".join(sorted(shape.parts)[:60])
     return Markup(
@@ -87,7 +85,7 @@ def topology_graph(shape: Shape, pace: Pace, links: Mapping[str, str]) -> Markup
         'viewBox="0 0 {0:.0f} {1:.0f}" role="group" aria-label="{2}"><defs><marker id="arrowhead" viewBox="0 0 8 8" '
         'refX="1" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z"/></marker></defs>{3}</svg>'
-    ).format(width, height, f"Graph of the topology: {one_line(words)}", Markup("").join(drawn), classes)
+    ).format(width, height, f"Graph of the topology: {one_line(words)}", parts_of_it, classes)
 
 
 def _in_order(parts: list[Part], shape: Shape) -> list[Part]:
@@ -111,7 +109,8 @@ def _width(rate: float, most: float) -> float:
     return 1.5 + 5.5 * math.log1p(rate) / math.log1p(most)
 
 
-def _box(part: Part, x: float, y: float, pace: Pace, link: str) -> Markup:
+def _box(part: Part, x: float, y: float, pace: Pace, link: str) -> str:
+    """Returns a component as SVG, in which every text is escaped."""
     rate, capacity = pace.components.get(part.id, 0.0), pace.capacity.get(part.id)
     note = f"{rate_text(rate)}/s"
     if not part.is_spout and capacity is not None:
@@ -119,25 +118,13 @@ def _box(part: Part, x: float, y: float, pace: Pace, link: str) -> Markup:
     kind = "spout" if part.is_spout else f"bolt {load_class(capacity)}"
     what = "spout" if part.is_spout else f"bolt, {load_word(capacity)}"
     tasks = f"{len(part.tasks)} task{'' if len(part.tasks) == 1 else 's'}"
-    label = one_line(f"{part.id}: {what}, {tasks}, {rate_text(rate)} tuples a second")
-    name = short(one_line(part.id), _TITLE_CHARS)
-    return Markup(
-        '<a href="{}" class="{}" aria-label="{}"><title>{}</title>'
-        '<rect x="{:.1f}" y="{:.1f}" width="{}" height="{}" rx="6"/>'
-        '<text class="name" x="{:.1f}" y="{:.1f}">{}</text><text x="{:.1f}" y="{:.1f}">{}</text></a>'
-    ).format(
-        escape(link),
-        kind,
-        label,
-        label,
-        x,
-        y,
-        BOX_WIDTH,
-        BOX_HEIGHT,
-        x + BOX_WIDTH / 2,
-        y + 19,
-        name,
-        x + BOX_WIDTH / 2,
-        y + 36,
-        short(note if len(note) > 8 else f"{note}, {tasks}", _NOTE_CHARS),
+    label = escape(one_line(f"{part.id}: {what}, {tasks}, {rate_text(rate)} tuples a second"))
+    name = escape(short(one_line(part.id), _TITLE_CHARS))
+    note = escape(short(note if len(note) > 8 else f"{note}, {tasks}", _NOTE_CHARS))
+    middle = x + BOX_WIDTH / 2
+    return (
+        f'<a href="{escape(link)}" class="{kind}" aria-label="{label}"><title>{label}</title>'
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/>'
+        f'<text class="name" x="{middle:.1f}" y="{y + 19:.1f}">{name}</text>'
+        f'<text x="{middle:.1f}" y="{y + 36:.1f}">{note}</text></a>'
     )

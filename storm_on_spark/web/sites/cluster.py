@@ -7,18 +7,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote
 
-from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError, StormError
-from storm_on_spark.api.info import ErrorInfo, TopologyInfo
+from storm_on_spark.api.info import ErrorInfo
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.errors import ClusterError, NotLeaderError
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.settings import ReplicationSettings
-from storm_on_spark.cluster.records import ErrorRecord, StormBase, WorkerBeat
+from storm_on_spark.cluster.plan_summary import PlanSummary
+from storm_on_spark.cluster.records import ErrorRecord, StormBase
+from storm_on_spark.cluster.rest.kept import Kept
+from storm_on_spark.cluster.rest.limits import limits_of
 from storm_on_spark.cluster.rest.picture import Picture, driver_info
 from storm_on_spark.cluster.rest.summaries import nimbus_summary
 from storm_on_spark.cluster.rest.topology_page import beat_errors
@@ -70,8 +71,8 @@ class ClusterSite:
         self._control = control
         self._clock = clock
         self._lock = threading.Lock()
-        #: Topology id -> its last beat and what that says: beats are large, and looked at more often than sent.
-        self._infos: dict[str, tuple[WorkerBeat, TopologyInfo | None]] = {}
+        #: By topology id; looked at more often than they change.
+        self._confs, self._links, self._shapes = Kept[dict[str, Any]](), Kept[tuple[Link, ...]](), Kept[Shape]()
         #: By what was asked: when it was worked out, and the answer.
         self._kept: dict[str, tuple[float, object]] = {}
         enabled = UiSettings.of(control.conf).actions_enabled
@@ -249,7 +250,6 @@ class ClusterSite:
     def _topologies(self) -> list[TopologyView]:
         picture = Picture.of(self._control)
         bases = sorted(picture.snapshot.storms.values(), key=lambda base: (base.name, base.topology_id))
-        self._infos = {name: each for name, each in self._infos.items() if name in picture.snapshot.storms}
         return [self._view(picture, base, {}) for base in bases]
 
     def _view(self, picture: Picture, base: StormBase, errors: Mapping[str, list[ErrorRecord]]) -> TopologyView:
@@ -269,10 +269,10 @@ class ClusterSite:
             base.name,
             base.status,
             picture.now - base.submitted_at,
-            self._info(topology_id, beat),
+            driver_info(beat),
             0.0 if beat is None else beat.time,
             self._shape(picture, base),
-            hidden(base.conf),
+            self._confs.of(topology_id, (base.conf,), lambda: hidden(base.conf)),
             tuple(sorted(placed, key=lambda each: each.error.time)),
             owner=base.owner,
             driver="" if assignment is None else f"{assignment.host}:{assignment.port}",
@@ -283,16 +283,13 @@ class ClusterSite:
             heartbeats_unknown=picture.heartbeats.reason if picture.heartbeats.unknown_since is not None else "",
         )
 
-    def _info(self, topology_id: str, beat: WorkerBeat | None) -> TopologyInfo | None:
-        if beat is None:
-            return None
-        known = self._infos.get(topology_id)
-        if known is None or known[0] is not beat:
-            self._infos[topology_id] = known = beat, driver_info(beat)
-        return known[1]
-
     def _shape(self, picture: Picture, base: StormBase) -> Shape:
-        plan, running = picture.plan(base.topology_id), picture.running_plan(base.topology_id)
+        """Returns the same shape again as long as the records that it is made of are the same."""
+        plan, beat = picture.plan(base.topology_id), picture.snapshot.workerbeats.get(base.topology_id)
+        return self._shapes.of(base.topology_id, (base, plan, beat), lambda: self._shaped(picture, base, plan))
+
+    def _shaped(self, picture: Picture, base: StormBase, plan: PlanSummary | None) -> Shape:
+        running = picture.running_plan(base.topology_id)
         stage_of: dict[str, int] = {}
         operators: tuple[PlannedOperator, ...] = ()
         if running is not None:
@@ -317,7 +314,9 @@ class ClusterSite:
                 )
                 for name, (kind, tasks, executors) in picture.components(base).items()
             },
-            () if plan is None else tuple(Link(*_edge(edge)) for edge in plan.edges),
+            ()
+            if plan is None
+            else self._links.of(base.topology_id, (plan,), lambda: tuple(Link(*_edge(edge)) for edge in plan.edges)),
             operators,
             None if running is None else running.partitions,
             0 if plan is None else len(plan.acker_tasks),
@@ -344,8 +343,7 @@ class ClusterSite:
 
 def _wanted(base: StormBase, picture: Picture) -> int:
     """Returns how many Nimbuses are to have the code of a topology: as many as configured, and all that run."""
-    least = ReplicationSettings.of(effective_conf(base.conf)).min_count
-    return max(1, least, len(picture.snapshot.nimbuses))
+    return max(1, limits_of(base.topology_id, base.conf).min_replicas, len(picture.snapshot.nimbuses))
 
 
 def _error(record: ErrorRecord) -> ErrorInfo:
