@@ -31,18 +31,6 @@ def key_to_text(key: Key) -> str:
     return _to_json(list(key), "a key")
 
 
-def key_from_text(text: str) -> list[Any]:
-    """Returns the key of a text.
-
-    Raises:
-        EncodingError: it is none.
-    """
-    key = _from_json(text, "a key")
-    if not isinstance(key, list):
-        raise EncodingError(f"expected a key as a list in JSON (found {text!r:.100})")
-    return key
-
-
 def value_to_text(kind: StateType, stored: Any) -> str:
     """Returns what is stored for a key as text.
 
