@@ -51,7 +51,7 @@ def points(news: Mapping[Key, int]) -> Iterator[tuple[str, int, list[DataPoint]]
 
 
 def news(before: Amounts, now: Amounts) -> Amounts:
-    """Returns what was counted since; of what fell, which began anew, the whole."""
+    """Returns what was counted since. A count that fell has started over, and counts whole."""
     found: Amounts = {}
     for key, amount in now.items():
         known = before.get(key, 0)

@@ -26,7 +26,7 @@ class Timeline:
     """The time of a topology's windows, in seconds since the epoch.
 
     It goes on steadily while a process runs, whatever is done to the machine's clock, and never back over restarts: a
-    start at an earlier time than the last one ended goes on from there.
+    start at an earlier time than the last one ended continues there.
 
     Args:
         wall: seconds since the epoch, at the start.

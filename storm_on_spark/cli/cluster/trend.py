@@ -43,7 +43,7 @@ class Trend:
     def look(self, counts: Mapping[str, int]) -> dict[str, list[float]]:
         """Adds counts; returns the last rates of each component, a second, oldest first.
 
-        A count that fell began anew, so there is no rate for that time.
+        A count that fell has started over, so there is no rate for that time.
         """
         now = self._now()
         if self._before is not None and now > self._before[0]:

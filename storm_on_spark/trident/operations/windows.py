@@ -1,6 +1,6 @@
 """Windows over batches: aggregations of the last so many tuples, or of those of some time.
 
-A window goes on from batch to batch, in each task. Tuples get into it when their batch is committed, in the order of
+A window continues from batch to batch, in each task. Tuples get into it when their batch is committed, in the order of
 batches, so what is in it is exact. Windows that are over are results of the batch in whose commit that is noticed.
 """
 

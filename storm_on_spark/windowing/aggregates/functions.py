@@ -85,7 +85,7 @@ class _OfField(Aggregate):
 
 
 class SumOf(_OfField):
-    """The sum of a field. Integers are exact; of floats, the sums of slides are added anew for each window."""
+    """The sum of a field. Integers are exact; of floats, the sums of slides are added again for each window."""
 
     def merge(self, one: Any, other: Any) -> Any:
         """Adds up."""
