@@ -64,7 +64,6 @@ def overflows(page: Any) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
 
 
-@pytest.mark.representative
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_fine_wide_and_narrow(served: Served, scheme: str) -> None:
     visit = served.visit(color_scheme=scheme, reduced_motion="reduce", viewport={"width": 1100, "height": 720})

@@ -85,7 +85,7 @@ def topology(fails: bool) -> TridentTopology:
     ("kind", "fails"),
     [
         ("micro-batches", True),
-        ("small rounds", False),
+        pytest.param("small rounds", False, marks=pytest.mark.slow),
         pytest.param("small rounds", True, marks=pytest.mark.slow),
         pytest.param("large rounds", True, marks=pytest.mark.slow),
     ],

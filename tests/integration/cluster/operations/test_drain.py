@@ -15,7 +15,6 @@ from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 from storm_on_spark.testing.simulated.cluster import SimulatedCluster
 
 
-@pytest.mark.representative
 def test_topologies_move_and_none_comes_back(
     zookeeper: ZooKeeperServer, root: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -254,6 +254,7 @@ def test_a_bolt_that_holds_the_interpreter_is_named_and_its_process_ended(
         assert f"(topology.task.stall.secs = {LIMIT})" in said
 
 
+@pytest.mark.slow
 def test_a_bolt_that_holds_the_interpreter_of_a_further_live_process_is_named_and_that_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

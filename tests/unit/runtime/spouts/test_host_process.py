@@ -197,6 +197,7 @@ def test_a_spout_that_does_not_let_its_process_end_is_named(
     assert "was ended: next_tuple or close had not returned" in said
 
 
+@pytest.mark.slow
 def test_a_call_that_blocks_is_an_error_of_its_spout_and_the_topology_goes_on(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     with running(Hanging(str(tmp_path / "called")), tmp_path / "c", calm=Calm(str(calls))) as (coordinator, failures):
