@@ -377,6 +377,14 @@ class ChangedLevels(Document):
     """The loggers whose levels are changed, with Storm UI's names."""
 
 
+class PushedCredentials(Document):
+    """`upload-credentials`."""
+
+    topology: str
+    credentials: int
+    """How many the topology has now; they are shown nowhere."""
+
+
 class Rebalanced(Operation):
     """`rebalance`."""
 
@@ -583,6 +591,7 @@ COMMANDS: dict[str, tuple[Any, ...]] = {
     "activate": (Operation, Failed),
     "deactivate": (Operation, Failed),
     "set-log-level": (ChangedLevels, Failed),
+    "upload-credentials": (PushedCredentials, Failed),
     "rebalance": (Rebalanced, Failed),
     "kill": (Killed, Failed),
     "cluster": (Cluster, Failed),

@@ -80,6 +80,7 @@ from storm_on_spark.api.task.collector import (
     SpoutOutputCollector,
 )
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.task.credentials import Credentials, ICredentialsListener
 from storm_on_spark.api.task.hooks import (
     BoltAckInfo,
     BoltExecuteInfo,
@@ -126,6 +127,7 @@ __all__ = [
     "ConfigError",
     "ConfigurableTopology",
     "CountMetric",
+    "Credentials",
     "CustomGrouping",
     "CustomStreamGrouping",
     "DirectGrouping",
@@ -139,6 +141,7 @@ __all__ = [
     "Grouping",
     "IBasicBolt",
     "ICombiner",
+    "ICredentialsListener",
     "IMetric",
     "IReducer",
     "IRichBolt",

@@ -38,6 +38,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "activate": ("cluster.activate", "Let a topology's spouts emit again."),
         "deactivate": ("cluster.deactivate", "Stop a topology's spouts."),
         "set-log-level": ("cluster.set_log_level", "Change log levels of a running topology."),
+        "upload-credentials": ("cluster.upload_credentials", "Give a running topology new credentials."),
         "rebalance": ("cluster.rebalance", "Restart a topology in a free slot, optionally changed."),
         "kill": ("cluster.kill", "End a topology."),
         "cluster": ("cluster.cluster", "Show a cluster's summary and its supervisors."),

@@ -21,7 +21,7 @@ Below `storm.zookeeper.root` (`/storm`); `*` marks ephemeral nodes. Values are t
     logconfigs/<topology id>          LogConfig       levels of its loggers that were changed
     drains/<supervisor id>            Drain           a supervisor that gets no drivers
     unhealthy/<supervisor id>*        Unhealthy       a supervisor on a machine that is not fit
-    credentials/<topology id>         bytes           only with authentication and an ACL
+    credentials/<topology id>         StoredCredentials   encrypted with the cluster's secret
 """
 
 from __future__ import annotations

@@ -260,6 +260,17 @@ class LogConfig(Record, frozen=True):
     """Logger -> level; `ROOT` is the one that all others inherit from."""
 
 
+class StoredCredentials(Record, frozen=True):
+    """The credentials of a topology that runs, as nobody can read them who doesn't have the cluster's secret."""
+
+    signed: ClassVar[bool] = True
+    topology_id: str
+    key: str
+    """Which token encrypted them."""
+    sealed: str
+    """A nonce and what AES-GCM made of them, in base64: see `Keyring.encrypt`."""
+
+
 class Drain(Record, frozen=True):
     """A supervisor that gets no drivers, and loses those that it has."""
 

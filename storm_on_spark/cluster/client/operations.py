@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from storm_on_spark.cluster.client.paths import path_part
+from storm_on_spark.cluster.credentials import checked_credentials
 
 Json = dict[str, Any]
 
@@ -69,6 +70,21 @@ class Operations:
         }
         path = f"/topology/{path_part(self.topology_id(name))}/logconfig"
         return dict(self._post(path, body)["namedLoggerLevels"])
+
+    def push_credentials(self, name: str, credentials: Mapping[str, str]) -> None:
+        """Gives a topology that runs new credentials, in place of those that it has; as Storm's `pushCredentials`.
+
+        Its spouts and bolts that are an `ICredentialsListener` get them between tuples, and in every later run.
+
+        Args:
+            name: the topology's name or id.
+            credentials: name -> secret, at most 64,000 bytes in all; empty to take them away.
+
+        Raises:
+            TransitionError: they are no mapping of names to texts, or too large; the error shows no value.
+        """
+        body = {"credentials": checked_credentials(credentials)}
+        self._post(f"/topology/{path_part(self.topology_id(name))}/credentials", body)
 
     def sample(self, name: str, component: str, percent: float) -> None:
         """Samples a share of the tuples of a component, or of all for an empty name; 0 for none."""

@@ -6,6 +6,7 @@ beat.json       LocalBeat      the driver's heartbeat
 lock                           held by the driver as long as it lives, from before its first instruction
 code/                          the topology's code, verified and unpacked
 log-levels.json                logger -> level, where levels were changed while the topology runs
+credentials.json               credentials that were pushed to the topology, as long as its driver runs
 spare.json      SpareSpec      of a spare driver's own folder
 taken                          there: path of the slot's folder that the spare is to run
 
@@ -113,6 +114,11 @@ class RunFolder:
         """The file by which all processes of the topology learn of changed log levels."""
         return self.path / "log-levels.json"
 
+    @property
+    def credentials(self) -> Path:
+        """The file by which all processes of the topology learn of its credentials."""
+        return self.path / "credentials.json"
+
     def spec(self) -> DriverSpec:
         """Returns what to run.
 
@@ -173,7 +179,7 @@ class RunFolder:
 
     def clear(self) -> None:
         """Removes what is of one run, so that nothing of it is taken for the next one's."""
-        for name in ("beat.json", "process.json", "driver.json", "log-levels.json"):
+        for name in ("beat.json", "process.json", "driver.json", "log-levels.json", "credentials.json"):
             (self.path / name).unlink(missing_ok=True)
 
     def _read(self, type_: type[R], name: str) -> R | None:

@@ -18,16 +18,18 @@ from typing import Any
 
 from kazoo.exceptions import KazooException
 
-from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.errors import CheckpointError, SetupError
+from storm_on_spark.cluster.credentials import opened
 from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, RecordError, UnavailableError
 from storm_on_spark.cluster.heartbeats.writer import BeatWriter, ZooKeeperWriter
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, LOGCONFIGS, OWNERS, STORMS
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, CREDENTIALS, LOGCONFIGS, OWNERS, STORMS
 from storm_on_spark.cluster.records import (
     Assignment,
     CheckpointInfo,
     ErrorRecord,
     LogConfig,
     Ownership,
+    StoredCredentials,
     StormBase,
     WorkerBeat,
 )
@@ -77,6 +79,11 @@ class ClusterLink:
         """The topology as it was last seen; None if there is no such topology."""
         self.log_levels: LogConfig | None = None
         """The levels of loggers that were changed."""
+        self.credentials: dict[str, str] = {}
+        """The credentials that were pushed to the topology; never to be logged."""
+        #: Which record they are of, and what was wrong with the last one.
+        self._stored: StoredCredentials | None = None
+        self._unreadable = ""
         self.released: str | None = None
         """Why the driver has to end in order: its assignment is gone."""
         self.lost: str | None = None
@@ -236,13 +243,14 @@ class ClusterLink:
         """Reads what is wanted, and sees to the ownership."""
         assert self._session is not None
         client, path = self._session.client, self._session.paths.of
-        for folder in (STORMS, ASSIGNMENTS, OWNERS, LOGCONFIGS):
+        for folder in (STORMS, ASSIGNMENTS, OWNERS, LOGCONFIGS, CREDENTIALS):
             # Sets a watch, whether or not the node is there; `get` of the state reads it as a record.
             self._session.wait(client.exists_async(path(folder, self._id), watch=self._on_event))
         problem = ""
         with contextlib.suppress(RecordError):
             levels = self._state.get(LogConfig, LOGCONFIGS, self._id)
             self.log_levels = None if levels is None else levels[0]
+        self._read_credentials()
         try:
             found = self._state.get(StormBase, STORMS, self._id)
             self.base = None if found is None else found[0]
@@ -272,6 +280,22 @@ class ClusterLink:
                 return
         if readable:
             self._write_state()
+
+    def _read_credentials(self) -> None:
+        unreadable = ""
+        try:
+            found = self._state.get(StoredCredentials, CREDENTIALS, self._id)
+            record = None if found is None else found[0]
+            if record != self._stored:
+                assert self._session is not None
+                path, keyring = self._session.paths.of(CREDENTIALS, self._id), self._session.keyring
+                self.credentials = {} if record is None else opened(record, path, keyring)
+                self._stored = record
+        except (RecordError, SetupError) as error:
+            unreadable = str(error)
+            if unreadable != self._unreadable:
+                log.error("the topology's credentials can't be read, and stay as they are: %s", error)
+        self._unreadable = unreadable
 
     def _write_state(self) -> None:
         info = self._saying

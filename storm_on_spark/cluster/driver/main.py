@@ -36,6 +36,7 @@ from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.logs import log_safely
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.launch.conf_text import spark_conf
+from storm_on_spark.runtime.processes import credentials
 from storm_on_spark.runtime.processes.diagnostics import log_levels, prints
 from storm_on_spark.runtime.processes.ending.signals import setting
 from storm_on_spark.runtime.processes.sessions import session_members
@@ -129,6 +130,8 @@ class Driver:
         # A spare has told its JVM another place.
         path = os.environ.setdefault(log_levels.VARIABLE, str(folder.log_levels))
         self._levels = log_levels.Published(Path(path))
+        path = os.environ.setdefault(credentials.VARIABLE, str(folder.credentials))
+        self._credentials = credentials.Published(Path(path))
         #: What ZooKeeper says of the topology's state, and whether there is no more to say about that.
         self._known: CheckpointInfo | None = None
         self._noted = False
@@ -189,6 +192,8 @@ class Driver:
         compiled = self._load()
         self._heart.say("taking ownership")
         epoch = self._link.own(self._stop.is_set)
+        # Before anything is opened or prepared.
+        self._set_credentials()
         if is_in_a_store(self._spec.checkpoint):
             # Only a session knows how a store is reached.
             self._heart.say("waiting for Spark")
@@ -302,6 +307,7 @@ class Driver:
                 query.activate() if active else query.deactivate()
                 local_at = beat_at = 0.0
             self._set_log_levels()
+            self._set_credentials()
             self._sample(query)
             now = time.monotonic()
             if not self._noted:
@@ -344,6 +350,14 @@ class Driver:
         except OSError as error:
             log.warning("log levels can't be changed: %s", error)
 
+    def _set_credentials(self) -> None:
+        wanted = self._link.credentials
+        try:
+            if self._credentials.set(wanted):
+                log.info("the topology has %d credentials now", len(wanted))
+        except OSError as error:
+            log.error("credentials can't be handed to the topology's processes: %s", error.strerror)
+
     def _bound_log(self) -> None:
         path = Path(self._spec.log)
         try:
@@ -378,6 +392,7 @@ class Driver:
         self._heart.beat()
         failed = info.error and self._reports.error(info.error, info.error_trace, info.error_input)
         self._end_link(self._reports.beat(info, query.plan), failed or None)
+        self._credentials.remove()
         logging.shutdown()
         os._exit(FAILED if info.status == "FAILED" else DONE)
 
@@ -403,6 +418,7 @@ class Driver:
         self._heart.step, self._heart.message = "ended", reason[:2000]
         self._heart.status = "FAILED" if code == FAILED else "KILLED"
         self._kill_others()
+        self._credentials.remove()
         self._heart.beat()
         logging.shutdown()
         os._exit(code)

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storm_on_spark.cluster.driver.files import LocalBeat, RunFolder
-from storm_on_spark.runtime.processes.diagnostics.log_levels import VARIABLE
+from storm_on_spark.runtime.processes import credentials
+from storm_on_spark.runtime.processes.diagnostics import log_levels
 from storm_on_spark.runtime.processes.lock_file import locked
 from storm_on_spark.runtime.processes.sessions import session_members
 
@@ -31,7 +32,8 @@ def main() -> None:
     os.set_inheritable(int(sys.argv[2]), False)
     parent = os.getppid()
     # Before Spark starts: its workers inherit it.
-    os.environ[VARIABLE] = str(folder.log_levels)
+    os.environ[log_levels.VARIABLE] = str(folder.log_levels)
+    os.environ[credentials.VARIABLE] = str(folder.credentials)
 
     from storm_on_spark.launch.conf_text import spark_conf
     from storm_on_spark.spark.session import local_session

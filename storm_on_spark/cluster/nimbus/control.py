@@ -17,6 +17,7 @@ from storm_on_spark.api.config.secrets import without_secrets
 from storm_on_spark.api.errors import ConfigError, NotAliveError
 from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
+from storm_on_spark.cluster.credentials import checked_credentials
 from storm_on_spark.cluster.errors import (
     ClusterError,
     CodeError,
@@ -31,6 +32,7 @@ from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperR
 from storm_on_spark.cluster.leadership import LeaderElector
 from storm_on_spark.cluster.log_config import changed, shown_levels
 from storm_on_spark.cluster.nimbus import lifecycle
+from storm_on_spark.cluster.nimbus.credentials import store_credentials
 from storm_on_spark.cluster.nimbus.draining import DrainPage, drain_page, supervisor_named
 from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.repairs import LISTED, Problem, problems
@@ -267,6 +269,18 @@ class Control:
             self._note(topology_id, _log_levels_told(changes), by)
             return after
         raise ConflictError(f"log levels of {topology_id} can't be changed: others keep changing it; try again")
+
+    def set_credentials(self, topology_id: str, given: object, by: str = "") -> None:
+        """Gives a topology that runs new credentials, in place of those that it has.
+
+        Raises:
+            TransitionError: they are no mapping of names to texts, or too large.
+            NotAliveError: there is no such topology.
+            SetupError: the cluster has no secret to encrypt them with.
+        """
+        fence, credentials = self.fence(), checked_credentials(given)
+        store_credentials(self._state, fence, topology_id, credentials)
+        self._note(topology_id, f"credentials, {len(credentials)} of them", by)
 
     def drain_page(self, supervisor: str) -> DrainPage:
         """Returns what a drain of a supervisor moves, or would move.

@@ -1,7 +1,7 @@
 """Signs the records in ZooKeeper with the present token, after a new one was put in front.
 
-A record's content decides nothing: only a valid record is signed again, unchanged. A record that is refused
-stays as it is.
+A record's content decides nothing: only a valid record is signed again, unchanged; credentials are encrypted again,
+too. A record that is refused stays as it is.
 """
 
 from __future__ import annotations
@@ -9,9 +9,19 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.credentials import encrypted_anew
 from storm_on_spark.cluster.errors import ConflictError, RecordError
-from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, CODE, STORMS, SUBMISSIONS
-from storm_on_spark.cluster.records import Assignment, CheckpointInfo, CodeManifest, Record, StormBase, Submission
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CHECKPOINTS, CODE, CREDENTIALS, STORMS, SUBMISSIONS
+from storm_on_spark.cluster.records import (
+    Assignment,
+    CheckpointInfo,
+    CodeManifest,
+    Record,
+    StoredCredentials,
+    StormBase,
+    Submission,
+)
 from storm_on_spark.cluster.state import ClusterState, Fence, Put
 
 logger = logging.getLogger(__name__)
@@ -22,6 +32,7 @@ _SIGNED: Final[dict[str, type[Record]]] = {
     CODE: CodeManifest,
     CHECKPOINTS: CheckpointInfo,
     ASSIGNMENTS: Assignment,
+    CREDENTIALS: StoredCredentials,
 }
 
 
@@ -52,11 +63,13 @@ def sign_anew(state: ClusterState, fence: Fence) -> tuple[int, int]:
             if found is None or not found[0]:
                 continue
             try:
-                opened = keyring.open(type_, found[0], state.session.paths.of(folder, name))
+                path = state.session.paths.of(folder, name)
+                opened = keyring.open(type_, found[0], path)
                 if not opened.current:
-                    state.commit(fence, Put((folder, name), opened.record, found[1]))
+                    record = encrypted_anew(opened.record, path, keyring)
+                    state.commit(fence, Put((folder, name), record, found[1]))
                     signed += 1
-            except RecordError as error:
+            except (RecordError, SetupError) as error:
                 logger.error("Not signed again: %s", error)
                 left += 1
             except ConflictError:

@@ -82,6 +82,12 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     status: str = "success"
 
 
+class CredentialsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Credentials of a topology, in place of those that it has."""
+
+    credentials: dict[str, str]
+
+
 class Submitted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Answer to a submission: it continues by itself; `submission/:key` says how far it is."""
 
@@ -127,6 +133,7 @@ class Endpoints:
             e(get, "/topology-workers/{id}", self._workers, "Where its driver is", schemas.TopologyWorkers),
             e(get, "/topology/{id}/logconfig", self._log_levels, "Changed log levels", LogConfigPage),
             e(post, "/topology/{id}/logconfig", self._set_log_levels, "Changes them", LogConfigPage, LogConfigPage),
+            e(post, "/topology/{id}/credentials", self._set_credentials, "Gives it credentials", Done, CredentialsBody),
             e(post, "/topology/{id}/activate", self._activate, "Lets its spouts emit", Done),
             e(post, "/topology/{id}/deactivate", self._deactivate, "Stops its spouts", Done),
             e(post, "/topology/{id}/debug/{action}/{spct}", self._debug, "Samples its tuples", Done),
@@ -242,6 +249,14 @@ class Endpoints:
         topology_id, caller = path_parameter(request, "id"), caller_of(request)
         after = await run_in_threadpool(self._control.set_log_levels, topology_id, changes, caller)
         return answer(log_config_page(after.levels))
+
+    async def _set_credentials(self, request: Request) -> Response:
+        body, caller = await read_json(request, CredentialsBody), caller_of(request)
+        if body is None:
+            raise RecordError("a push of credentials needs a body with credentials: names and their values")
+        topology_id = path_parameter(request, "id")
+        await run_in_threadpool(self._control.set_credentials, topology_id, body.credentials, caller)
+        return answer(Done(topology_operation="credentials", topology_id=topology_id))
 
     async def _activate(self, request: Request) -> Response:
         return await self._change(request, "activate", lambda name: self._control.activate(name, caller_of(request)))

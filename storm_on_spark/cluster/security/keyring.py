@@ -11,14 +11,18 @@ writes. A reader that has read a record at a path accepts no older one there (`S
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import itertools
+import os
 from dataclasses import dataclass
-from typing import Final, Generic, Literal
+from typing import Any, Final, Generic, Literal
 
 import msgspec
 
 from storm_on_spark.api.config import Config
+from storm_on_spark.api.errors import SetupError
 from storm_on_spark.cluster.errors import SignatureError
 from storm_on_spark.cluster.records import MAX_BYTES, R, Record, decode, encode
 from storm_on_spark.cluster.security.settings import SecuritySettings
@@ -29,6 +33,8 @@ NO_STAMP: Final[Stamp] = (0, 0)
 
 _PREFIX: Final = b'{"signed":'
 _PURPOSE: Final = "records"
+_HIDING: Final = "credentials"
+_NONCE_BYTES: Final = 12
 _KEPT: Final = 100_000
 """Stamps that are remembered; far more than the nodes of any cluster."""
 
@@ -140,6 +146,53 @@ was changed, or copied from elsewhere; it is left alone
         )
         return msgspec.json.encode(envelope)
 
+    def encrypt(self, data: bytes, path: str) -> tuple[str, str]:
+        """Hides data from everybody who doesn't have the cluster's secret: AES-GCM with 256 bits.
+
+        Args:
+            data: what nobody else may read.
+            path: of the node that it is for; at another path it can't be decrypted.
+
+        Returns:
+            Which token it is encrypted with, and the text for a record.
+
+        Raises:
+            SetupError: the cluster has no secret, or the library is not installed.
+        """
+        if self._tokens is None:
+            raise SetupError(
+                f"this cluster has no secret to encrypt with: set {Config.NIMBUS_AUTH_TOKEN_FILE}, or start the Nimbus "
+                "without --open"
+            )
+        token, nonce = self._tokens.first, os.urandom(_NONCE_BYTES)
+        sealed = nonce + _cipher(token).encrypt(nonce, data, path.encode())
+        return _name(token), base64.b64encode(sealed).decode("ascii")
+
+    def decrypt(self, key: str, text: str, path: str) -> bytes:
+        """Returns what `encrypt` has hidden.
+
+        Raises:
+            SetupError: the library is not installed.
+            SignatureError: it was encrypted with a secret that isn't known here, for another path, or was changed.
+        """
+        token = next((each for each in (self._tokens.all if self._tokens else ()) if _name(each) == key), None)
+        if token is None:
+            raise SignatureError(f"{path}: it is encrypted with a secret that is not known here; it is left alone")
+        cipher = _cipher(token)
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            sealed = base64.b64decode(text, validate=True)
+            found: bytes = cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], path.encode())
+        except (binascii.Error, ValueError, InvalidTag):
+            raise SignatureError(f"{path}: it can't be decrypted: it was changed, or copied from elsewhere") from None
+        return found
+
+    @property
+    def first_key(self) -> str | None:
+        """Which token `encrypt` takes, as `encrypt` names it; None without any."""
+        return None if self._tokens is None else _name(self._tokens.first)
+
     def decode(self, type_: type[R], data: bytes, path: str) -> R:
         """Returns the record that a node holds.
 
@@ -228,6 +281,17 @@ def _envelope(kind: str, data: bytes, path: str) -> _Envelope:
         return msgspec.json.decode(data, type=_Envelope)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise SignatureError(f"{path}: no signed {kind}: {error}") from error
+
+
+def _cipher(token: str) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError:
+        raise SetupError(
+            "credentials of topologies need the library cryptography on every host of the cluster: "
+            'pip install "storm-on-spark[credentials]"'
+        ) from None
+    return AESGCM(derived(token, _HIDING))
 
 
 def _name(token: str) -> str:

@@ -51,6 +51,7 @@ REST: Final[Mapping[tuple[str, str], Right]] = {
     ("GET", "/topology/{id}/lag"): SEE,
     ("GET", "/topology/{id}/logconfig"): SEE,
     ("POST", "/topology/{id}/logconfig"): CHANGE,
+    ("POST", "/topology/{id}/credentials"): CHANGE,
     ("GET", "/topology-workers/{id}"): SEE,
     ("POST", "/topology/{id}/activate"): CHANGE,
     ("POST", "/topology/{id}/deactivate"): CHANGE,
@@ -74,7 +75,9 @@ _THRIFT_SEE: Final = (
     "getTopologySummaryByName getTopologySummary getTopologyInfo getTopologyInfoByName getTopologyInfoWithOpts "
     "getTopologyInfoByNameWithOpts getTopologyConf getTopology getUserTopology getLogConfig"
 )
-_THRIFT_CHANGE: Final = "killTopology killTopologyWithOpts activate deactivate debug rebalance setLogConfig"
+_THRIFT_CHANGE: Final = (
+    "killTopology killTopologyWithOpts activate deactivate debug rebalance setLogConfig uploadNewCredentials"
+)
 _THRIFT_SUBMIT: Final = "beginFileUpload uploadChunk finishFileUpload submitTopology submitTopologyWithOpts"
 
 THRIFT: Final[Mapping[str, Right]] = {

@@ -188,6 +188,7 @@ enum TopologyInitialStatus {
 
 struct Credentials {
   1: required map<string, string> creds;
+  2: optional string topoOwner;
 }
 
 struct SubmitOptions {
@@ -287,6 +288,7 @@ service Nimbus {
   void submitTopology(1: string name, 2: string uploadedJarLocation, 3: string jsonConf, 4: StormTopology topology) throws (1: AlreadyAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
   void submitTopologyWithOpts(1: string name, 2: string uploadedJarLocation, 3: string jsonConf, 4: StormTopology topology, 5: SubmitOptions options) throws (1: AlreadyAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
   void debug(1: string name, 2: string component, 3: bool enable, 4: double samplingPercentage) throws (1: NotAliveException e, 2: AuthorizationException aze);
+  void uploadNewCredentials(1: string name, 2: Credentials creds) throws (1: NotAliveException e, 2: InvalidTopologyException ite, 3: AuthorizationException aze);
   // Refused whatever their arguments: only the number of the exception is Storm's.
   void downloadChunk() throws (1: AuthorizationException aze);
   void getComponentPageInfo() throws (2: AuthorizationException aze);
@@ -297,5 +299,4 @@ service Nimbus {
   void getTopologyPageInfo() throws (2: AuthorizationException aze);
   void sendSupervisorWorkerHeartbeat() throws (1: AuthorizationException aze);
   void sendSupervisorWorkerHeartbeats() throws (1: AuthorizationException aze);
-  void uploadNewCredentials() throws (3: AuthorizationException aze);
 }

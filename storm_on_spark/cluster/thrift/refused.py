@@ -24,7 +24,6 @@ INSTEAD: Final = {
     "getTopologyPageInfo": _PAGES,
     "sendSupervisorWorkerHeartbeat": _WORKERS,
     "sendSupervisorWorkerHeartbeats": _WORKERS,
-    "uploadNewCredentials": "put secrets in the topology's configuration",
 }
 """Method -> what to do, or where it is."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from storm_on_spark.api.config.secrets import hidden, scrubbed
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
-from storm_on_spark.cluster.errors import ForbiddenError, RecordError, UnavailableError
+from storm_on_spark.cluster.errors import ForbiddenError, RecordError, TransitionError, UnavailableError
 from storm_on_spark.cluster.http.frames import MOST_BYTES, FrameError, FrameService
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.submission import check_name
@@ -192,6 +192,19 @@ class Handler(NoBlobs, Refused):
         """Returns the levels of a topology's loggers that were changed."""
         return log_config(self._control.log_levels(self._by_id_or_name(name).topology_id))
 
+    def uploadNewCredentials(self, name: str, creds: Any) -> None:
+        """Gives a topology new credentials, in place of those that it has.
+
+        Raises:
+            InvalidTopologyError: they are no credentials.
+        """
+        topology_id = self._named(name).topology_id
+        try:
+            self._control.set_credentials(topology_id, None if creds is None else creds.creds, self._by)
+        except TransitionError as error:
+            # It shows no value; Storm declares nothing that fits better.
+            raise InvalidTopologyError(str(error)) from None
+
     def beginFileUpload(self) -> str:
         """Returns a location to upload a file to."""
         self._control.fence()
@@ -218,7 +231,9 @@ class Handler(NoBlobs, Refused):
         location = _text(uploadedJarLocation, "uploadedJarLocation")
         conf = parsed(_text(jsonConf, "jsonConf"), "jsonConf")
         if options is not None and options.creds is not None and options.creds.creds:
-            raise InvalidTopologyError("credentials of a topology are not supported; put secrets in its configuration")
+            raise InvalidTopologyError(
+                "credentials can't be part of a submission; push them to the topology with uploadNewCredentials"
+            )
         active = options is None or options.initial_status != interface().TopologyInitialStatus.INACTIVE
         submissions.submit(
             self._control, self._uploads, _text(name, "name"), location, conf, topology, active, self._owner

@@ -35,6 +35,7 @@ from storm_on_spark.runtime.bolts.inputs import Execution, Input, not_taken_whol
 from storm_on_spark.runtime.bolts.poison import PoisonError, PoisonReports
 from storm_on_spark.runtime.bolts.timing import Timing
 from storm_on_spark.runtime.emit.output import OutputMark, TaskOutput
+from storm_on_spark.runtime.processes.credentials import Listening
 from storm_on_spark.runtime.reports.report import USER_ERRORS
 from storm_on_spark.runtime.run.settings import BoltSettings
 from storm_on_spark.runtime.run.wiring import Wiring
@@ -101,7 +102,7 @@ class BoltTask:
         sampler: takes samples of tuples, when it is on.
 
     Raises:
-        ComponentError: `prepare` or `init_state` raised.
+        ComponentError: `set_credentials`, `prepare` or `init_state` raised.
     """
 
     def __init__(
@@ -132,6 +133,7 @@ class BoltTask:
         self.snapshot: bytes | None = None
         #: The one that is in the state store; it is older after executions that saved nothing.
         self.saved: bytes | None = None
+        self._credentials = Listening(instance, self.component, self.task)
         try:
             if self.kind is ComponentKind.BASIC_BOLT:
                 self._collector: Any = BasicCollector(self._output)
@@ -181,6 +183,7 @@ class BoltTask:
         """Puts a snapshot from the state store over the prepared instance."""
         assert self.snapshots is not None
         self.snapshots.restore(snapshot)
+        self._credentials.give(again=True)
         self.snapshot = self.saved = snapshot
 
     def catch_up(self, snapshot: bytes, kept: Kept, held: int | None) -> None:
@@ -237,6 +240,7 @@ class BoltTask:
         """
         started = time.perf_counter()
         self.batch, self._context.clock_ms = batch, clock_ms
+        self._credentials.give()
         ledger: Ledger = self._collector.open_ledger()
         lineage = taken_in(inputs, ledger)
         self._output.begin(batch)
@@ -371,6 +375,7 @@ class BoltTask:
         if good.snapshot is not None:
             assert self.snapshots is not None
             self.snapshots.restore(good.snapshot)
+            self._credentials.give(again=True)
         if self.state is not None:
             self.state.undo(good.journal)
         if self._metrics:

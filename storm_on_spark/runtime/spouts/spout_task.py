@@ -2,8 +2,7 @@
 
 Everything here happens on one thread, as Storm promises a spout. A *cut* writes what was emitted since the last one
 to the log together with a snapshot; after a crash `open` runs, the snapshot is put back over the instance, and the
-pending messages are read from the log. What was emitted after the last cut never happened, for the log and for the
-spout alike.
+pending messages are read from the log. What was emitted after the last cut never happened, for log and spout alike.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.emit.encode import encode_sealed
 from storm_on_spark.runtime.emit.output import TaskOutput
+from storm_on_spark.runtime.processes.credentials import Listening
 from storm_on_spark.runtime.reports.report import USER_ERRORS, Reported, SpoutStats, add_reported
 from storm_on_spark.runtime.reports.shown_values import ids_text
 from storm_on_spark.runtime.run.settings import SpoutSettings
@@ -79,7 +79,7 @@ class SpoutTask:
         planned: up to where the log must be whole.
 
     Raises:
-        ComponentError: `open` raised.
+        ComponentError: `set_credentials` or `open` raised.
         CheckpointError: the log can't be read.
     """
 
@@ -138,6 +138,7 @@ class SpoutTask:
         self.cut_entries: tuple[Entry, ...] = ()
         self._snapshot = b""
         self.spout = spec.instance(self.component)
+        self.credentials = Listening(self.spout, self.component, self.task)
         # `open` may emit, so numbers and pending messages are there before it.
         state = None if self.log.last is None else self._recover()
         self._open(wiring.conf(self.component), context, state)
@@ -171,6 +172,7 @@ class SpoutTask:
         self._snapshots: Snapshots = self._guard("snapshot", Snapshots, self.spout, name, given)
         if state is not None:
             self._snapshots.restore(state)
+            self.credentials.give(again=True)
         self._ack_emitted()
 
     def _make_collector(self) -> Any:

@@ -99,6 +99,7 @@ class TaskLoop:
 
     def burst(self, active: bool) -> bool:
         """Calls `next_tuple` a few times; returns whether anything was emitted."""
+        self.task.credentials.give()
         self._going_on = emitted = False
         now = self.task.now()
         for instruction in self._rules.step(_TURNS[active], now):
@@ -126,6 +127,7 @@ class TaskLoop:
 
     def handle(self, message: messages.Message | LineChanged) -> None:
         """Handles a message to the task."""
+        self.task.credentials.give()
         if isinstance(message, messages.Settle):
             self.task.settle(message.batch, message.ended.roots(), message.ended.each_code(), message.left)
         elif isinstance(message, messages.Acked):

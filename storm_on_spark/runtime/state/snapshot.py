@@ -29,7 +29,9 @@ from storm_on_spark.api.task.collector import (
     SpoutOutputCollector,
 )
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.task.credentials import Credentials, ICredentialsListener
 from storm_on_spark.api.text.wording import other_format
+from storm_on_spark.runtime.processes import credentials
 from storm_on_spark.runtime.values import pickling
 from storm_on_spark.runtime.values.frozen import CONSTANT
 
@@ -48,8 +50,9 @@ _SERVICES = (
     TopologyContext,
     KeyValueState,
     Instrument,
+    Credentials,
 )
-"""Types that the runtime passes to `prepare`, `open` and `init_state`: never part of a snapshot."""
+"""Types that the runtime passes to `prepare`, `open`, `init_state` and `set_credentials`: never part of a snapshot."""
 
 
 class Snapshots:
@@ -67,6 +70,7 @@ class Snapshots:
             given = (*given, *getattr(instance, "state_services", ()))
             instance = holder
         self._instance = instance
+        self._listens = isinstance(instance, ICredentialsListener)
         #: How messages call it.
         self.name = name
         self._given = tuple(given)
@@ -190,6 +194,8 @@ class Snapshots:
         return {**slots, **instance.__dict__}
 
     def _is_given(self, value: object) -> bool:
+        if self._listens and credentials.known().holds_secret(value):
+            return True
         if type(value) in CONSTANT:
             return False
         if isinstance(value, _SERVICES) or id(value) in self._shared:

@@ -9,10 +9,11 @@ import pytest
 from cluster_records import assignment, storm
 from memory_state import ROOT, MemoryState
 
+from storm_on_spark.cluster.credentials import opened, sealed
 from storm_on_spark.cluster.errors import FencedError
 from storm_on_spark.cluster.nimbus.new_signatures import sign_anew
-from storm_on_spark.cluster.paths import ASSIGNMENTS, STORMS, Paths
-from storm_on_spark.cluster.records import Record
+from storm_on_spark.cluster.paths import ASSIGNMENTS, CREDENTIALS, STORMS, Paths
+from storm_on_spark.cluster.records import Record, StoredCredentials
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.security.tokens import Tokens
 
@@ -89,3 +90,16 @@ def test_one_that_leads_no_longer_signs_nothing() -> None:
     state.stand(Keyring(OLD), BASE, STORMS, "t")
     with pytest.raises(FencedError):
         sign_anew(state, former)
+
+
+def test_credentials_are_encrypted_with_the_first_token_too() -> None:
+    state = SignedState(Keyring(BOTH))
+    fence = state.lead()
+    path = Paths(ROOT).of(CREDENTIALS, BASE.topology_id)
+    record = sealed({"token": "s3cret"}, BASE.topology_id, path, Keyring(OLD))
+    state.stand(Keyring(OLD), record, CREDENTIALS, BASE.topology_id)
+    assert sign_anew(state, fence) == (1, 0)
+    only_new = Keyring(NEW)
+    found = only_new.decode(StoredCredentials, state.nodes[CREDENTIALS, BASE.topology_id].data, path)
+    assert opened(found, path, only_new) == {"token": "s3cret"}
+    assert sign_anew(state, fence) == (0, 0)

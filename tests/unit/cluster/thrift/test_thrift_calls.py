@@ -15,6 +15,7 @@ from thriftpy2.protocol.binary import TBinaryProtocol
 from thriftpy2.thrift import TClient
 from thriftpy2.transport import TMemoryBuffer
 
+from storm_on_spark.cluster.credentials import checked_credentials
 from storm_on_spark.cluster.http.frames import FrameError, FrameReader, framed
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.thrift.checks import check_call
@@ -90,7 +91,7 @@ def test_other_methods_are_refused_with_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), [("getTopologyPageInfo", 2), ("getTopologyHistory", 1), ("uploadNewCredentials", 3)]
+    ("name", "number"), [("getTopologyPageInfo", 2), ("getTopologyHistory", 1), ("getComponentPageInfo", 2)]
 )
 def test_what_storm_declares_an_exception_for_is_refused_with_it(name: str, number: int) -> None:
     # A text and a number, of which the interface here knows nothing.
@@ -136,11 +137,15 @@ def test_a_call_that_changes_a_topology_is_passed_on_and_answered() -> None:
         "killTopologyWithOpts": ("words", types.KillOptions(wait_secs=7)),
         "rebalance": ("words", options),
         "debug": ("words", "count", True, 0.0),
+        "uploadNewCredentials": ("words", types.Credentials(creds={"token": "s3cret"}, topoOwner="ann")),
     }
     for name, arguments in calls.items():
         out = TMemoryBuffer()
         client = TClient(types.Nimbus, None, TBinaryProtocol(out))
-        names = ("name", "component", "enable", "samplingPercentage") if name == "debug" else ("name", "options")
+        names = {
+            "debug": ("name", "component", "enable", "samplingPercentage"),
+            "uploadNewCredentials": ("name", "creds"),
+        }.get(name, ("name", "options"))
         client._send(name, **dict(zip(names, arguments, strict=False)))  # noqa: SLF001
         back = answer(Handler(cast("Control", control)), out.getvalue())
         TClient(types.Nimbus, TBinaryProtocol(TMemoryBuffer(back)), None)._recv(name)  # noqa: SLF001
@@ -153,4 +158,21 @@ def test_a_call_that_changes_a_topology_is_passed_on_and_answered() -> None:
         ("kill", "words-1-1", 7, who),
         ("rebalance", "words-1-1", 5, conf, {"a": 2}, who),
         ("sample", "words-1-1", "count", 10.0, who),
+        ("set_credentials", "words-1-1", {"token": "s3cret"}, who),
     ]
+
+
+def test_credentials_that_are_none_are_refused_without_their_values() -> None:
+    class Strict(OneTopology):
+        def set_credentials(self, topology_id: str, given: object, by: str) -> None:
+            checked_credentials(given)
+
+    types, out = interface(), TMemoryBuffer()
+    client = TClient(types.Nimbus, None, TBinaryProtocol(out))
+    large = types.Credentials(creds={"token": "s3cret" * 20_000})
+    client._send("uploadNewCredentials", name="words", creds=large)  # noqa: SLF001
+    back = answer(Handler(cast("Control", Strict())), out.getvalue())
+    with pytest.raises(types.InvalidTopologyException) as caught:
+        TClient(types.Nimbus, TBinaryProtocol(TMemoryBuffer(back)), None)._recv("uploadNewCredentials")  # noqa: SLF001
+    assert caught.value.msg == "credentials have 120,005 bytes; a topology can have 64,000 of them"
+    assert b"s3cret" not in back
