@@ -22,6 +22,7 @@ from storm_on_spark.runtime.samples.events import TupleEvent
 from storm_on_spark.web.model import (
     ActionName,
     Change,
+    ChangedLevel,
     ClusterView,
     Daemon,
     Link,
@@ -35,6 +36,7 @@ from storm_on_spark.web.model import (
     Shape,
     TopologyView,
 )
+from storm_on_spark.web.sites.levels import wanted_level
 from storm_on_spark.web.sites.sampling import wanted_sample
 
 NOW = 1_764_244_800.0
@@ -225,12 +227,13 @@ class SampleSite:
     """Shows prepared topologies, and writes down what it is told to do."""
 
     title = "Sample"
-    actions: tuple[ActionName, ...] = ("activate", "deactivate", "rebalance", "kill", "sample")
+    actions: tuple[ActionName, ...] = ("activate", "deactivate", "rebalance", "kill", "sample", "log-level")
 
     def __init__(self, *views: TopologyView, is_cluster: bool = True) -> None:
         self.is_cluster = is_cluster
         self.views = {view.id: view for view in views or (word_count(), large(), harmful(), single(), silent())}
         self.rates: dict[str, float] = {}
+        self.levels = {HARM: ChangedLevel(HARM, "DEBUG", NOW + 600)}
         self.events = sampled()
         self.done: list[tuple[str, str, str, str]] = []
         lines = (f"INFO line {at} of {HARM if at == 50 else 'the log'}" for at in range(200))
@@ -289,8 +292,16 @@ class SampleSite:
         if action == "sample":
             component, percent = wanted_sample(options)
             self.rates = {component or "*": percent}
+        if action == "log-level":
+            logger, level = wanted_level(options, NOW)
+            self.levels.pop(logger, None)
+            if level is not None:
+                self.levels[logger] = ChangedLevel(logger, level.level, level.until)
         self.done.append((topology_id, action, options.get("wait", ""), who))
         return f"{action} of {topology_id}"
+
+    def log_levels(self, topology_id: str) -> list[ChangedLevel]:
+        return list(self.levels.values())
 
     def changes(self, topology_id: str = "") -> list[Change]:
         found = [Change(NOW - 60, "ada", "activate", "word-count-1"), Change(NOW - 7200, HARM, "rebalance", HARM)]

@@ -16,7 +16,7 @@ from storm_on_spark.api.streams.constants import is_system_id
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.samples.events import TupleEvent
 
-ActionName = Literal["activate", "deactivate", "rebalance", "kill", "sample"]
+ActionName = Literal["activate", "deactivate", "rebalance", "kill", "sample", "log-level"]
 
 
 class RefusedError(StormError):
@@ -181,6 +181,16 @@ class LogPart:
 
 
 @dataclass(frozen=True)
+class ChangedLevel:
+    """The level of a logger that was changed while a topology runs."""
+
+    logger: str
+    level: str
+    until: float | None = None
+    """Seconds since the epoch; None without a limit."""
+
+
+@dataclass(frozen=True)
 class Daemon:
     """A Nimbus, a supervisor, a Pacemaker or a ZooKeeper, and what is known of it."""
 
@@ -224,7 +234,7 @@ class Samples:
     """The last ones, oldest first."""
 
 
-ALL_ACTIONS: Final[tuple[ActionName, ...]] = ("activate", "deactivate", "rebalance", "kill", "sample")
+ALL_ACTIONS: Final[tuple[ActionName, ...]] = ("activate", "deactivate", "rebalance", "kill", "sample", "log-level")
 
 
 class Site(Protocol):
@@ -270,7 +280,8 @@ class Site(Protocol):
         Args:
             topology_id: which.
             action: what is to be done.
-            options: as the form has them: `wait` in seconds; `component` and `percent` of what is to be sampled.
+            options: as the form has them: `wait` in seconds; `component` and `percent` of what is to be sampled;
+                `logger`, `level` and `secs` of a log level.
             who: the user.
 
         Returns:
@@ -280,6 +291,9 @@ class Site(Protocol):
             RefusedError: that is not offered, or an option makes no sense.
             ClusterError: the leader refuses it, or none is known.
         """
+
+    def log_levels(self, topology_id: str) -> list[ChangedLevel]:
+        """Returns the levels of a topology's loggers that were changed and still count, by logger."""
 
     def changes(self, topology_id: str = "") -> list[Change]:
         """Returns what was changed, newest first; of one topology, or of all."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 from urllib.parse import urlencode
 
 from storm_on_spark.api.errors import StormError
+from storm_on_spark.cluster.records import LevelName
 from storm_on_spark.web.model import LogFile
 from storm_on_spark.web.pages.question import Question
 from storm_on_spark.web.rendering import ROOT, path
+from storm_on_spark.web.sites.levels import AS_BEFORE
 
 _PART: Final = 64 << 10
 """Bytes of a log on a page."""
@@ -55,6 +57,8 @@ def logs(question: Question) -> dict[str, Any]:
     return {
         "view": view,
         "root": root,
+        "levels": question.site.log_levels(topology) if topology else [],
+        "level_names": [AS_BEFORE, *reversed(get_args(LevelName))],
         "files": files,
         "wanted": wanted,
         "title": next((file.title for file in files if file.id == wanted), wanted),

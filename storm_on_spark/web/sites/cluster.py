@@ -30,6 +30,7 @@ from storm_on_spark.web.model import (
     ALL_ACTIONS,
     ActionName,
     Change,
+    ChangedLevel,
     ClusterView,
     Daemon,
     Link,
@@ -44,6 +45,7 @@ from storm_on_spark.web.model import (
     TopologyView,
 )
 from storm_on_spark.web.settings import UiSettings
+from storm_on_spark.web.sites.levels import level_told, wanted_level
 from storm_on_spark.web.sites.sampling import sample_told, wanted_sample
 
 _KEPT_SECS: Final = 0.5
@@ -123,6 +125,8 @@ class ClusterSite:
         """Changes a topology, here or at the leader."""
         base = self._control.topology(topology_id)
         wait = _seconds(options.get("wait", ""))
+        if action == "log-level":
+            return self._set_log_level(topology_id, options, who)
         try:
             if action == "activate":
                 self._control.activate(topology_id, who)
@@ -135,11 +139,7 @@ class ClusterSite:
             else:
                 self._control.rebalance(topology_id, wait, {}, {}, by=who)
         except NotLeaderError as error:
-            if error.leader is None:
-                raise
-            conf = {key: value for key, value in self._control.conf.items() if key.startswith(_CLIENT_KEYS)}
-            conf["storm.nimbus.retry.times"] = 0
-            with NimbusClient(conf, seeds=[error.leader], behalf=who) as leader:
+            with self._leader(error, who) as leader:
                 if action in ("activate", "deactivate"):
                     getattr(leader, action)(topology_id)
                 elif action == "sample":
@@ -152,6 +152,27 @@ class ClusterSite:
             return f"From now on: {sample_told(*wanted_sample(options))}."
         done = {"activate": "activated", "deactivate": "deactivated", "kill": "killed", "rebalance": "rebalanced"}
         return f"{base.name} is {done[action]}" + (f", {wait:g} s from now." if wait else ".")
+
+    def _set_log_level(self, topology_id: str, options: Mapping[str, str], who: str) -> str:
+        logger, level = wanted_level(options, self._control.now())
+        try:
+            self._control.set_log_levels(topology_id, {logger: level}, who)
+        except NotLeaderError as error:
+            with self._leader(error, who) as leader:
+                leader.set_log_levels(topology_id, {logger: None if level is None else (level.level, level.secs)})
+        return f"From now on: {level_told(logger, level)}."
+
+    def _leader(self, error: NotLeaderError, who: str) -> NimbusClient:
+        """Returns a client of the leader that an error names; raises the error if it names none."""
+        if error.leader is None:
+            raise error
+        conf = {key: value for key, value in self._control.conf.items() if key.startswith(_CLIENT_KEYS)}
+        return NimbusClient({**conf, "storm.nimbus.retry.times": 0}, seeds=[error.leader], behalf=who)
+
+    def log_levels(self, topology_id: str) -> list[ChangedLevel]:
+        """Returns the levels of loggers that were changed and still count."""
+        found = self._control.log_levels(topology_id)
+        return [ChangedLevel(name, level.level, level.until) for name, level in sorted(found.items())]
 
     def changes(self, topology_id: str = "") -> list[Change]:
         """Returns who changed what, newest first."""

@@ -17,6 +17,7 @@ from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.web.model import (
     ActionName,
     Change,
+    ChangedLevel,
     ClusterView,
     Link,
     LogFile,
@@ -150,6 +151,10 @@ class RunSite:
         said = sample_told(component, percent)
         self._changes.append(Change(self._now(), who, said, self.id))
         return f"From now on: {said}."
+
+    def log_levels(self, topology_id: str) -> list[ChangedLevel]:
+        """A single run has the levels of its process; none are changed here."""
+        return []
 
     def changes(self, topology_id: str = "") -> list[Change]:
         """Returns what was changed, newest first."""

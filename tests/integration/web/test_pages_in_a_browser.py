@@ -165,6 +165,28 @@ def test_tuples_are_sampled_by_the_page_and_followed(served: Served) -> None:
     page.get_by_role("link", name="'a new line'").wait_for()
 
 
+def test_a_log_level_is_changed_and_taken_back_beside_the_logs(served: Served) -> None:
+    visit = served.visit()
+    page = visit.page
+    logs = path("topology", WORDS, "logs")
+    for level, shown in (("DEBUG", True), ("as before", False)):
+        visit.to(logs)
+        page.get_by_label("Logger").fill("my.bolt")
+        page.get_by_label("Level").select_option(level)
+        page.get_by_label("For seconds, 0 is no limit").fill("60")
+        page.get_by_role("button", name="Change log level").click()
+        assert complaints(page) == []
+        assert page.get_by_text(f"my.bolt: {level}").is_visible()
+        assert ("my.bolt" in served.site.levels) is not shown, "only after the confirmation"
+        page.get_by_role("button", name="Change", exact=True).click()
+        page.get_by_role("heading", name="Done").wait_for()
+        visit.to(logs)
+        assert page.locator("b", has_text="my.bolt").count() == shown
+    assert complaints(page) == []
+    page.set_viewport_size({"width": 360, "height": 800})
+    assert not overflows(page)
+
+
 def test_the_graph_is_reached_by_keys(served: Served) -> None:
     visit = served.visit()
     visit.to(path("topology", WORDS))

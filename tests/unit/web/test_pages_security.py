@@ -92,7 +92,7 @@ def test_actions_are_for_operators(served: Served, role: Role | None, action: st
     csrf = served.csrf(client) if role is not None else ""
     to, form = (
         path("topology", word_count().id, "act", action),
-        {"csrf": csrf, "sure": "yes", "wait": "5", "percent": "5"},
+        {"csrf": csrf, "sure": "yes", "wait": "5", "percent": "5", "logger": "a", "level": "WARN"},
     )
     answer = client.post(to, data=form)
     assert answer.status_code == {None: 401, "reader": 403, "operator": 200}[role]
@@ -109,6 +109,26 @@ def test_an_action_is_confirmed_first(served: Served) -> None:
     assert answer.status_code == 200
     assert 'name="sure" value="yes"' in answer.text
     assert served.site.done == []
+
+
+def test_a_log_level_is_asked_for_and_confirmed_before_it_changes(served: Served) -> None:
+    client = served.client("operator")
+    logs, to = (path("topology", word_count().id, *parts) for parts in (("logs",), ("act", "log-level")))
+    assert 'action="' + to in client.get(logs).text
+    assert to not in served.client("reader").get(logs).text
+    form = {"csrf": served.csrf(client), "logger": HARM, "level": "TRACE", "secs": "30"}
+    asked = client.post(to, data=form)
+    assert "<script>window" not in asked.text
+    assert served.site.done == []
+    assert client.post(to, data={**form, "sure": "yes"}).status_code == 200
+    assert served.site.levels[HARM].level == "TRACE"
+    page = client.get(logs)
+    assert "TRACE until" in page.text
+    assert "<script>window" not in page.text
+    for wrong in ({"level": "LOUD"}, {"secs": "-1"}, {"secs": "9" * 9}, {"secs": "\u0663"}, {"logger": "a" * 201}):
+        assert client.post(to, data={**form, "sure": "yes", **wrong}).status_code == 400, wrong
+    assert client.post(to, data={**form, "level": "as before", "sure": "yes"}).status_code == 200
+    assert served.site.levels == {}
 
 
 def test_a_form_without_its_sessions_token_changes_nothing(served: Served) -> None:

@@ -103,10 +103,17 @@ def test_a_follower_hands_an_action_to_the_leader_and_both_say_who_did_it(
         wait_for(lambda: reader.get(f"/ui/topology/{topology_id}").status_code == 200, "the follower knows it")
         form = {"csrf": csrf_of(reader), "sure": "yes"}
         assert reader.post(f"{act}/deactivate", data=form).status_code == 403
+        level = {"logger": "my.bolt", "level": "DEBUG", "secs": "600"}
+        assert reader.post(f"{act}/log-level", data={**form, **level}).status_code == 403
     with browser(second, user="ada", secret="countess") as admin:
         form = {"csrf": csrf_of(admin), "sure": "yes"}
         assert "words is deactivated" in admin.post(f"{act}/deactivate", data=form).text
         assert admin.post(f"{act}/kill", data={**form, "wait": "soon"}).status_code >= 400
+        assert "my.bolt logs DEBUG for 600 s" in admin.post(f"{act}/log-level", data={**form, **level}).text
+        for wrong in ({"level": "LOUD"}, {"secs": "soon"}, {"secs": "9" * 8}, {"logger": ""}):
+            assert admin.post(f"{act}/log-level", data={**form, **level, **wrong}).status_code == 400, wrong
+        logs = f"/ui/topology/{topology_id}/logs"
+        wait_for(lambda: "<b>my.bolt</b> DEBUG until" in admin.get(logs).text, "the follower shows it")
     with browser(first, secret=TOKEN) as operator:
         wait_for(lambda: "INACTIVE" in operator.get(f"/ui/topology/{topology_id}").text, "it is inactive")
 
@@ -114,9 +121,10 @@ def test_a_follower_hands_an_action_to_the_leader_and_both_say_who_did_it(
             rows = re.findall(r"<tr><td[^>]*>.*?</tr>", operator.get(f"/ui/topology/{topology_id}/changes").text)
             return [re.findall(r"<td[^>]*>(.*?)</td>", row)[1:] for row in rows]
 
-        wait_for(lambda: len(listed()) == 2, "both changes are listed")
-        assert listed()[0] == ["ada", "deactivate"]
-        assert listed()[1][1] == "submit"
+        wait_for(lambda: len(listed()) == 3, "all changes are listed")
+        assert listed()[0] == ["ada", "log level, my.bolt=DEBUG for 600 s"]
+        assert listed()[1] == ["ada", "deactivate"]
+        assert listed()[2][1] == "submit"
 
 
 def test_every_method_of_rest_as_nobody_a_reader_and_an_admin(conf: dict[str, Any], nimbuses: list[Nimbus]) -> None:
