@@ -227,6 +227,19 @@ class WorkerInfo:
 
 
 @dataclass(frozen=True)
+class GrowthInfo:
+    """The least of what waited, and of state, in a minute that is just over and in one up to ten minutes earlier."""
+
+    secs: float
+    """Seconds between them."""
+    backlog: Mapping[int, int] = field(default_factory=dict)
+    """By spout task, as in `LoadInfo`."""
+    backlog_before: Mapping[int, int] = field(default_factory=dict)
+    state_bytes: int = 0
+    state_bytes_before: int = 0
+
+
+@dataclass(frozen=True)
 class LoadInfo:
     """Where a topology's work waits, and what it takes, at one moment."""
 
@@ -241,6 +254,8 @@ class LoadInfo:
     state_bytes: int = 0
     """Memory that they take."""
     worker: WorkerInfo | None = None
+    growth: GrowthInfo | None = None
+    """None in the first minutes."""
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,9 @@ def _apart(info: TopologyInfo) -> dict[str, Any]:
         # Keys of JSON objects are texts.
         for name in ("pending", "backlog"):
             load[name] = {str(task): count for task, count in load[name].items()}
+        if load["growth"] is not None:
+            for name in ("backlog", "backlog_before"):
+                load["growth"][name] = {str(task): count for task, count in load["growth"][name].items()}
         found["load"] = load
     return found
 

@@ -9,7 +9,7 @@ from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.cluster.records import StormBase
 from storm_on_spark.cluster.rest.limits import limits_of
 from storm_on_spark.cluster.rest.picture import Picture
-from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
+from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings, with_load
 
 _WINDOW: Final = "600"
 """Without successive looks, what is said is about the last ten minutes."""
@@ -30,7 +30,8 @@ def facts_of(picture: Picture, base: StormBase) -> Facts:
     spouts = sum(tasks for kind, tasks, _ in components.values() if kind.endswith("spout"))
     window = None if info is None else info.windows.get(_WINDOW)
     unknown = picture.heartbeats.unknown_since is not None
-    return Facts(
+    plan = picture.plan(topology_id)
+    facts = Facts(
         info,
         None if info is None or window is None else _before(info, _WINDOW),
         0.0 if window is None else window.secs,
@@ -47,6 +48,7 @@ def facts_of(picture: Picture, base: StormBase) -> Facts:
         beat_age_secs=picture.now - beat.time if beat is not None and info is not None else None,
         waits=picture.waiting.get(topology_id, ""),
     )
+    return with_load(facts, {} if plan is None else {name: part.tasks for name, part in plan.components.items()})
 
 
 def _before(info: TopologyInfo, window: str) -> TopologyInfo:

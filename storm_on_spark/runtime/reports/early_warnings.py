@@ -5,8 +5,8 @@ Pages, REST, `/metrics` and `status` use this table, so they show the same warni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from storm_on_spark.api.info import TopologyInfo
@@ -38,10 +38,13 @@ class Facts:
     most_pending: int | None = None
     """Messages that may be pending at all its spout tasks together; None for no limit."""
     lag: Mapping[str, int] = field(default_factory=dict)
-    """Rows that wait in the source of a spout, by component."""
+    """Tuples that wait in the log of a spout, by component; see `with_load`."""
     lag_before: Mapping[str, int] = field(default_factory=dict)
-    checkpoint_bytes: int | None = None
-    checkpoint_bytes_before: int | None = None
+    state_bytes: int | None = None
+    """Memory of state stores."""
+    state_bytes_before: int | None = None
+    load_secs: float = 0.0
+    """How much earlier what waited, and state, were as said in the fields whose names end in `before`."""
     replicas: int | None = None
     """Nimbuses that have its code; None without a cluster."""
     replicas_wanted: int = 0
@@ -90,6 +93,41 @@ def early_warnings(facts: Facts) -> list[EarlyWarning]:
     return [EarlyWarning(rule.name, text, rule.advice, name) for rule in RULES for name, text in rule.found(facts)]
 
 
+def with_load(facts: Facts, tasks: Mapping[str, Iterable[int]]) -> Facts:
+    """Returns facts with what the topology's driver says of the growth of its backlog and its state.
+
+    Args:
+        facts: without these.
+        tasks: component -> its tasks; what waits for tasks that are in none counts for the whole topology.
+
+    Example:
+        >>> from storm_on_spark.api.info import GrowthInfo, LoadInfo
+        >>> growth = GrowthInfo(540.0, {1: 1500, 2: 1500}, {1: 500, 2: 500})
+        >>> info = TopologyInfo("t", "ACTIVE", 900.0, load=LoadInfo(growth=growth))
+        >>> [(each.component, each.text) for each in early_warnings(with_load(Facts(info), {"lines": (1, 2)}))]
+        [('lines', '3,000 tuples wait in its log, 2,000 more than 540 s before')]
+    """
+    load = None if facts.info is None else facts.info.load
+    growth = None if load is None else load.growth
+    if growth is None:
+        return facts
+    owner = {task: name for name, own in tasks.items() for task in own}
+    lag: dict[str, int] = {}
+    before: dict[str, int] = {}
+    for task, waiting in growth.backlog.items():
+        name = owner.get(task, "")
+        lag[name] = lag.get(name, 0) + waiting
+        before[name] = before.get(name, 0) + growth.backlog_before.get(task, 0)
+    return replace(
+        facts,
+        lag=lag,
+        lag_before=before,
+        state_bytes=growth.state_bytes,
+        state_bytes_before=growth.state_bytes_before,
+        load_secs=growth.secs,
+    )
+
+
 def _failed(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts.info is not None and facts.info.status == "FAILED":
         yield "", f"the topology has failed: {facts.info.error or 'see its errors'}"
@@ -104,7 +142,8 @@ def _backlog(facts: Facts) -> Iterator[tuple[str, str]]:
     for name, lag in facts.lag.items():
         earlier = facts.lag_before.get(name)
         if earlier is not None and lag >= _LEAST_PENDING and lag > earlier * _GROWTH:
-            yield name, f"{lag:,} rows wait in its source, {lag - earlier:,} more than {facts.seconds:.0f} s before"
+            where = "its log" if name else "the logs of spouts"
+            yield name, f"{lag:,} tuples wait in {where}, {lag - earlier:,} more than {facts.load_secs:.0f} s before"
     info, before = facts.info, facts.before
     if info is None or before is None or facts.seconds < _LEAST_SECS:
         return
@@ -140,11 +179,11 @@ def _time_outs(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _checkpoint(facts: Facts) -> Iterator[tuple[str, str]]:
-    now, before = facts.checkpoint_bytes, facts.checkpoint_bytes_before
+    now, before = facts.state_bytes, facts.state_bytes_before
     if now is not None and before is not None and now >= _LEAST_BYTES and now > before * _GROWTH:
         yield (
             "",
-            f"the checkpoint has {now >> 20:,} MB, {(now - before) >> 20:,} MB more than {facts.seconds:.0f} s before",
+            f"its state takes {now >> 20:,} MB, {(now - before) >> 20:,} MB more than {facts.load_secs:.0f} s before",
         )
 
 
@@ -171,7 +210,8 @@ RULES: Final = (
     Rule("slot", "The topology waits for a slot.", "Start a supervisor, or kill a topology.", _waits),
     Rule(
         "backlog",
-        "Pending messages, or the rows that wait in a source, grow by a fifth or more within the time looked at.",
+        "Pending messages grow by a fifth or more within the time looked at, or tuples that wait in a spout's log do "
+        "within ten minutes.",
         "Look for the bolt with the highest load, and give it more executors; or lower topology.max.spout.pending.",
         _backlog,
     ),
@@ -189,7 +229,7 @@ RULES: Final = (
     ),
     Rule(
         "checkpoint",
-        "The checkpoint has 64 MB or more, and grows by a fifth or more within the time looked at.",
+        "State, which is in the checkpoint, takes 64 MB or more, and grows by a fifth or more within ten minutes.",
         "See which bolt's state grows; state that is never removed grows for ever.",
         _checkpoint,
     ),

@@ -23,6 +23,7 @@ from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.processes.diagnostics.usage import usage
 from storm_on_spark.runtime.processes.ending.signals import InterruptibleEvent
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
+from storm_on_spark.runtime.reports.growth import Growth
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.samples.book import SampleBook
 from storm_on_spark.spark.checkpoint.owner import Fence
@@ -68,6 +69,7 @@ class TopologyQuery(StreamingQuery):
         self.plan: PlacedPlan | None = None
         self.spark: SparkSession | None = None
         self._coordinator = coordinator
+        self._growth = Growth()
         #: What workers wrote down before they ended; the best reason for a failure there is.
         self._notes = notes
         self._release = release
@@ -130,13 +132,17 @@ class TopologyQuery(StreamingQuery):
         """Returns where the work waits, and what the topology takes."""
         reports = [] if self._ended else [dict(report) for report in self.recentProgress]
         stores = reports[-1]["stateOperators"] if reports else ()
+        backlog, state_bytes = self._coordinator.backlog(), sum(store["memoryUsedBytes"] for store in stores)
+        # Before the first micro-batch the size of state is not known.
+        growth = self._growth.look(time.monotonic(), backlog, state_bytes) if reports else None
         return LoadInfo(
             pending=self._coordinator.metrics.pending(),
-            backlog=self._coordinator.backlog(),
+            backlog=backlog,
             batch_ms=BatchTimes.of(reports).medians(),
             state_rows=sum(store["numRowsTotal"] for store in stores),
-            state_bytes=sum(store["memoryUsedBytes"] for store in stores),
+            state_bytes=state_bytes,
             worker=usage(),
+            growth=growth,
         )
 
     def _repr_html_(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.info import ALL_TIME, WINDOWS, TopologyInfo
 from storm_on_spark.cluster.rest.limits import limits_of
-from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings
+from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings, with_load
 from storm_on_spark.web.model import TopologyView
 from storm_on_spark.web.pages.question import Question
 from storm_on_spark.web.pictures.times import curve, timeline
@@ -150,18 +150,17 @@ def warnings_of(question: Question, view: TopologyView, pace: Pace) -> list[Earl
     limits = limits_of(f"page of {view.id}", view.conf)
     spouts = sum(len(part.tasks) for part in view.shape.parts.values() if part.is_spout)
     is_cluster = bool(view.replicas_wanted)
-    return early_warnings(
-        Facts(
-            view.info,
-            pace.before,
-            pace.seconds,
-            pace.capacity,
-            limits.message_timeout_secs,
-            None if limits.max_pending is None else limits.max_pending * spouts,
-            replicas=len(view.replicas) if is_cluster else None,
-            replicas_wanted=view.replicas_wanted,
-            heartbeats_unknown=view.heartbeats_unknown,
-            beat_age_secs=question.site.now() - view.looked_at if is_cluster and view.looked_at else None,
-            waits=view.waits,
-        )
+    facts = Facts(
+        view.info,
+        pace.before,
+        pace.seconds,
+        pace.capacity,
+        limits.message_timeout_secs,
+        None if limits.max_pending is None else limits.max_pending * spouts,
+        replicas=len(view.replicas) if is_cluster else None,
+        replicas_wanted=view.replicas_wanted,
+        heartbeats_unknown=view.heartbeats_unknown,
+        beat_age_secs=question.site.now() - view.looked_at if is_cluster and view.looked_at else None,
+        waits=view.waits,
     )
+    return early_warnings(with_load(facts, {name: part.tasks for name, part in view.shape.parts.items()}))

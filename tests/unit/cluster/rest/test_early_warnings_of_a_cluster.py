@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import msgspec
 from cluster_records import assignment, beat, manifest, storm, supervisor
 
-from storm_on_spark.api.info import ComponentInfo, ComponentWindow, StreamCounts, TopologyInfo, WindowInfo
+from storm_on_spark.api.info import (
+    ComponentInfo,
+    ComponentWindow,
+    GrowthInfo,
+    LoadInfo,
+    StreamCounts,
+    TopologyInfo,
+    WindowInfo,
+)
+from storm_on_spark.cluster.driver.reports import _apart
 from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.rest.picture import Picture
 from storm_on_spark.cluster.rest.warned import topology_warnings
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
-from storm_on_spark.metrics.packed import pack_windows
 
 
 def nimbus(port: int) -> NimbusSummary:
@@ -17,7 +28,8 @@ def nimbus(port: int) -> NimbusSummary:
 
 
 def picture(info: TopologyInfo, *holders: str) -> Picture:
-    document = {**info.to_dict(), "windows": pack_windows(info.windows)}
+    # As the driver sends it, and as it arrives.
+    document = msgspec.json.decode(msgspec.json.encode({**info.to_dict(), **_apart(info)}))
     snapshot = ClusterSnapshot(
         storms={"t": storm()},
         assignments={"t": assignment()},
@@ -46,6 +58,18 @@ def test_a_busy_bolt_and_missing_code_are_told() -> None:
 
 def test_a_topology_at_ease_has_no_warnings_and_old_failures_are_none() -> None:
     assert topology_warnings(picture(running(60.0, failed_before=50), "n:1", "n:2"), storm()) == []
+
+
+def test_a_growing_backlog_and_growing_state_are_told_as_the_driver_reports_them() -> None:
+    growth = GrowthInfo(540.0, {7: 2500}, {7: 500}, 200 << 20, 100 << 20)
+    info = dataclasses.replace(running(60.0), load=LoadInfo(growth=growth))
+    found = topology_warnings(picture(info, "n:1", "n:2"), storm())
+    assert [(each.rule, each.text) for each in found] == [
+        ("backlog", "2,500 tuples wait in the logs of spouts, 2,000 more than 540 s before"),
+        ("checkpoint", "its state takes 200 MB, 100 MB more than 540 s before"),
+    ]
+    steady = LoadInfo(growth=GrowthInfo(540.0, {7: 2500}, {7: 2400}, 200 << 20, 190 << 20))
+    assert topology_warnings(picture(dataclasses.replace(info, load=steady), "n:1", "n:2"), storm()) == []
 
 
 def test_a_heartbeat_that_is_old_is_told() -> None:

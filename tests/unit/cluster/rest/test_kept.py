@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 from cluster_records import assignment, beat, manifest, storm, supervisor
@@ -22,7 +22,7 @@ from storm_on_spark.web.rates import Rates
 from storm_on_spark.web.sites.cluster import ClusterSite
 
 
-def said(acked: int, pending: int = 0) -> dict[str, object]:
+def said(acked: int, pending: int = 0) -> dict[str, Any]:
     parts = {"s": ComponentInfo("s", "spout", 1, acked=acked), "b": ComponentInfo("b", "bolt", 4, executed=acked)}
     return TopologyInfo("t", "ACTIVE", 100.0, acked=acked, pending=pending, components=parts).to_dict()
 
@@ -119,6 +119,15 @@ def test_a_page_shows_the_next_heartbeat_configuration_and_rebalance() -> None:
     view = page()["view"]
     assert view.info is not None and view.info.acked == 300  # type: ignore[attr-defined] # noqa: PT018
     assert page()["pace"].acked == 100.0  # type: ignore[attr-defined]
+
+
+def test_the_page_of_a_topology_warns_of_a_spout_that_falls_behind() -> None:
+    growth = {"secs": 540.0, "backlog": {"1": 9000}, "backlog_before": {"1": 10}}
+    known = Known(storm(), beat(time=100.0, info={**said(5), "load": {"growth": growth}}))
+    made = topology(Question(ClusterSite(cast(Control, known)), Rates(), {"id": "t"}, {}))
+    found = [each.text for each in made["warnings"] if each.rule == "backlog"]
+    assert len(found) == 1
+    assert found[0].startswith("9,000 tuples wait in")
 
 
 def test_rates_are_the_same_until_something_changes() -> None:

@@ -9,7 +9,7 @@ import cluster_records as made
 import msgspec
 import pytest
 
-from storm_on_spark.api.info import WINDOWS, ComponentInfo, LoadInfo, TopologyInfo, WindowInfo
+from storm_on_spark.api.info import WINDOWS, ComponentInfo, GrowthInfo, LoadInfo, TopologyInfo, WindowInfo
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.plan_summary import PlanSummary
@@ -98,7 +98,13 @@ INFO = TopologyInfo(
     100.0,
     components={"lines": ComponentInfo("lines", "spout", 1), "split": ComponentInfo("split", "bolt", 3)},
     windows=windows(),
-    load=LoadInfo(pending={1: 7}, backlog={1: 3}, batch_ms={"executes": 12.0}, state_rows=5),
+    load=LoadInfo(
+        pending={1: 7},
+        backlog={1: 3},
+        batch_ms={"executes": 12.0},
+        state_rows=5,
+        growth=GrowthInfo(540.0, {1: 3, 2: 2000}, {1: 2}, 7 << 20, 6 << 20),
+    ),
 )
 
 

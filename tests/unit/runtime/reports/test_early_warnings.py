@@ -43,8 +43,8 @@ def bolt(failed: int) -> dict[str, ComponentInfo]:
         ),
         (
             "checkpoint",
-            Facts(checkpoint_bytes=200 << 20, checkpoint_bytes_before=100 << 20),
-            Facts(checkpoint_bytes=2 << 20, checkpoint_bytes_before=1 << 20),
+            Facts(state_bytes=200 << 20, state_bytes_before=100 << 20),
+            Facts(state_bytes=2 << 20, state_bytes_before=1 << 20),
         ),
         ("code", Facts(replicas=1, replicas_wanted=2), Facts(replicas=2, replicas_wanted=2)),
         ("heartbeats", Facts(heartbeats_unknown="ZooKeeper is away"), Facts()),
