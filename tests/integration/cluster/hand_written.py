@@ -22,8 +22,9 @@ from storm_on_spark.cluster.records import (
     Status,
     StormBase,
     WorkerBeat,
-    encode,
 )
+from storm_on_spark.cluster.security.keyring import Keyring
+from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.testing.simulated.cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[3]
@@ -45,6 +46,8 @@ class HandWritten(SimulatedCluster):
         self.session.ensure_folders()
         self.conf |= {"storm.zookeeper.session.timeout": 4000, "supervisor.slots.ports": [6700, 6701], **conf}
         self.launches = 0
+        #: Signs what is written where `conf` names a token.
+        self.keyring = Keyring.of(SecuritySettings.of(self.conf))
 
     def conf_of(self, supervisor: str = "s1", **more: Any) -> dict[str, Any]:
         """Returns the configuration of a supervisor."""
@@ -114,10 +117,11 @@ class HandWritten(SimulatedCluster):
 
     def write(self, record: Record, *parts: str) -> None:
         path = self.session.paths.of(*parts)
+        data = self.keyring.encode(record, path)
         if self.session.client.exists(path):
-            self.session.client.set(path, encode(record))
+            self.session.client.set(path, data)
         else:
-            self.session.client.create(path, encode(record))
+            self.session.client.create(path, data)
 
     def beat(self, topology_id: str) -> WorkerBeat | None:
         found = self.state.get(WorkerBeat, WORKERBEATS, topology_id)
