@@ -23,6 +23,7 @@ import msgspec
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cluster.errors import SignatureError
 from storm_on_spark.cluster.records import MAX_BYTES, R, Record, decode, encode
 from storm_on_spark.cluster.security.settings import SecuritySettings
@@ -287,10 +288,8 @@ def _cipher(token: str) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
-        raise SetupError(
-            "credentials of topologies need the library cryptography on every host of the cluster: "
-            'pip install "storm-on-spark[credentials]"'
-        ) from None
+        what = "every host of a cluster whose topologies have credentials"
+        raise SetupError(needs_extra(what, "credentials", "cryptography")) from None
     return AESGCM(derived(token, _HIDING))
 
 

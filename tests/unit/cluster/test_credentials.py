@@ -122,7 +122,7 @@ def test_a_cluster_without_a_secret_or_the_library_keeps_none(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
     with pytest.raises(SetupError, match=r"pip install \"storm-on-spark\[credentials\]\""):
         sealed({"token": SECRET}, "words-1-1", PATH, KEYRING)
-    with pytest.raises(SetupError, match="need the library cryptography"):
+    with pytest.raises(SetupError, match="needs cryptography, which is not installed"):
         opened(record, PATH, KEYRING)
 
 
