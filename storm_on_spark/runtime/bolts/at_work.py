@@ -46,6 +46,7 @@ class WorkNotes:
 
     def __init__(self, wiring: Wiring, folder: Folder) -> None:
         self._wiring = wiring
+        self._folder = folder
         self._notes = as_storage(inside(folder, _NOTES)) if isinstance(folder, Path) else None
         self._loops = BoltTask.loops()
         self._seen: AtWork | None = None
@@ -74,7 +75,8 @@ class WorkNotes:
         return AtWork(task.component, task.task, task.batch, executed, sum(part.size for part in names["inputs"]))
 
     def _note(self, what: AtWork) -> None:
-        if self._notes is not None:
+        # A run that is over has removed its folder, which is not made again.
+        if self._notes is not None and isinstance(self._folder, Path) and self._folder.is_dir():
             with contextlib.suppress(OSError):  # the disk is full, or the topology is gone: others say so
                 self._notes.put(str(what.task), json.dumps(what).encode())
 

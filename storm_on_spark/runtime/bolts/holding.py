@@ -38,7 +38,8 @@ class HolderWatch:
     def __init__(self, stall_secs: float, folder: Path) -> None:
         self._stall_secs = stall_secs
         notes = folder / _FOLDER
-        notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A run that is over has removed its folder, which is not made again.
+        notes.mkdir(mode=0o700, exist_ok=True)
         self._path = notes / f"{time.time_ns():020d}-{os.getpid()}"
         with self._path.open("w+b") as file:
             self._page = BusyPage(file.fileno())

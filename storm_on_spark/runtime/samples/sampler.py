@@ -273,7 +273,8 @@ class Sampler:
         with self._lock:
             events, self._waiting, self._timer = self._waiting, [], None
         folder = self._folder
-        if events and folder is not None:
+        # A run that is over has removed its folder, which is not made again.
+        if events and folder is not None and not (isinstance(folder, Path) and not folder.is_dir()):
             name = f"{self._own}-{next(self._files) % MOST_FILES}"
             with contextlib.suppress(OSError):  # the disk is full, or the topology is gone: others say so
                 as_storage(inside(folder, FOLDER)).put(name, encoded(events))

@@ -26,6 +26,7 @@ from storm_on_spark.api.info import ComponentAtWork
 from storm_on_spark.runtime.bolts import worker as worker_module
 from storm_on_spark.runtime.bolts.at_work import WorkNotes, clear_work, read_work
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
+from storm_on_spark.runtime.bolts.holding import HolderWatch
 from storm_on_spark.runtime.bolts.stall import EXIT_CODE, Stall, StallWatch, clear_notes, read_notes
 from storm_on_spark.runtime.bolts.worker import worker_for
 from storm_on_spark.runtime.processes.diagnostics import prints
@@ -312,3 +313,10 @@ def test_a_worker_notes_what_it_executes(tmp_path: Path) -> None:
         over.set()
         thread.join()
     assert ComponentAtWork("bolt", 0, 1) in seen
+
+
+def test_a_worker_that_is_late_makes_no_folder_of_a_run_that_is_over(tmp_path: Path) -> None:
+    gone = tmp_path / "checkpoint" / "storm"
+    with pytest.raises(FileNotFoundError):
+        HolderWatch(10, gone)
+    assert not gone.parent.exists()
