@@ -117,11 +117,13 @@ def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_sess
 
 @pytest.mark.representative
 def test_killed_spout_hosts_are_started_again_and_lose_nothing(nothing_left_behind, spark_session, tmp_path):
-    count = 2000
+    count = 6000
     conf = {
         "test.notes": str(tmp_path),
         "topology.checkpoint.dir": str(tmp_path / "checkpoint"),
         "topology.workers": 2,
+        # So slow that both spouts still have something to emit when the last host is killed, also on a fast machine.
+        "topology.max.spout.pending": 5,
         # A busy machine may need longer than the default to start a host again.
         "topology.message.timeout.secs": 1000,
     }
@@ -130,6 +132,8 @@ def test_killed_spout_hosts_are_started_again_and_lose_nothing(nothing_left_behi
         for fault in range(1, 4):
             running.wait_until(lambda _, n=fault: len(read_notes(tmp_path, "progress")) >= 8 * n)
             pids.append(kill_spout_host())
+            # Not the same spout's next host, before that has begun.
+            running.wait_until(lambda _, n=fault: len(read_notes(tmp_path, "begun")) >= 2 + n)
         captured = running.await_completion(240)
     assert len(set(pids)) == 3
     # Two hosts at the start and one more for each fault, each with one of the spouts.

@@ -17,7 +17,9 @@ from storm_on_spark.cluster.zookeeper.server import class_path
 from storm_on_spark.spark.session.java import require_java
 
 _NOISE = ("Connecting to ", "Welcome to ", "JLine ", "WATCHER::", "WatchedEvent ")
-"""Begin the lines of ZooKeeper's command line that are no answers; the events among them may come at any time."""
+"""Begin the lines of ZooKeeper's command line that are no answers."""
+_EVENT = re.compile(r"\nWATCHER::\n+WatchedEvent [^\n]*\n")
+"""An event, which another thread prints at any time, also amid the line of an answer."""
 _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 
@@ -76,7 +78,8 @@ def zookeeper_cli(connect: str, *commands: str) -> list[str]:
         timeout=60,
         check=True,
     )
-    return [line for line in done.stdout.splitlines() if line.strip() and not line.startswith(_NOISE)]
+    lines = _EVENT.sub("", done.stdout).splitlines()
+    return [line for line in lines if line.strip() and not line.startswith(_NOISE)]
 
 
 def listed(line: str) -> Sequence[str]:
