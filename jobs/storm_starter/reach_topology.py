@@ -1,4 +1,4 @@
-"""storm-starter's ReachTopology: how many people saw a page, which is counted for each question anew.
+"""storm-starter's ReachTopology: how many people saw a page, counted again for each question.
 
 A page has tweeters, each of them followers, and each follower counts once. What there is to see: batch bolts, one
 instance per request, that learn when they have got all tuples of it.

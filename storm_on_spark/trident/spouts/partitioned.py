@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from storm_on_spark.trident.spouts.interfaces import (
     BatchCoordinator,
@@ -237,11 +237,24 @@ class _Opaque(KeepsPartitions):
         self.emitter.close()
 
 
-class PartitionedSpout(ITridentSpout):
-    """A transactional partitioned spout in two parts."""
+_S = TypeVar("_S", bound="IPartitionedTridentSpout | IOpaquePartitionedTridentSpout")
 
-    def __init__(self, spout: IPartitionedTridentSpout) -> None:
+
+class _InTwoParts(ITridentSpout, Generic[_S]):
+    """What both kinds of partitioned spouts take from the user's spout."""
+
+    def __init__(self, spout: _S) -> None:
         self._spout = spout
+
+    def get_output_fields(self) -> Fields:
+        return self._spout.get_output_fields()
+
+    def get_component_configuration(self) -> Mapping[str, Any] | None:
+        return self._spout.get_component_configuration()
+
+
+class PartitionedSpout(_InTwoParts[IPartitionedTridentSpout]):
+    """A transactional partitioned spout in two parts."""
 
     def get_coordinator(  # noqa: D102
         self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext
@@ -251,18 +264,9 @@ class PartitionedSpout(ITridentSpout):
     def get_emitter(self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext) -> Emitter:  # noqa: D102
         return _Transactional(self._spout.get_emitter(conf, context), context)
 
-    def get_output_fields(self) -> Fields:  # noqa: D102
-        return self._spout.get_output_fields()
 
-    def get_component_configuration(self) -> Mapping[str, Any] | None:  # noqa: D102
-        return self._spout.get_component_configuration()
-
-
-class OpaquePartitionedSpout(ITridentSpout):
+class OpaquePartitionedSpout(_InTwoParts[IOpaquePartitionedTridentSpout]):
     """An opaque partitioned spout in two parts."""
-
-    def __init__(self, spout: IOpaquePartitionedTridentSpout) -> None:
-        self._spout = spout
 
     def get_coordinator(  # noqa: D102
         self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext
@@ -271,9 +275,3 @@ class OpaquePartitionedSpout(ITridentSpout):
 
     def get_emitter(self, tx_state_id: str, conf: Mapping[str, Any], context: TopologyContext) -> Emitter:  # noqa: D102
         return _Opaque(self._spout.get_emitter(conf, context), context)
-
-    def get_output_fields(self) -> Fields:  # noqa: D102
-        return self._spout.get_output_fields()
-
-    def get_component_configuration(self) -> Mapping[str, Any] | None:  # noqa: D102
-        return self._spout.get_component_configuration()
