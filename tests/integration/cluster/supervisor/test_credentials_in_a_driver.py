@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hand_written import HandWritten, wait_until
+from secrets_on_disk import holding
 
 from storm_on_spark.cluster.credentials import sealed
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
@@ -33,12 +34,6 @@ def push(cluster: HandWritten, token: str) -> None:
     """Writes credentials as a leader does."""
     path = cluster.session.paths.of(CREDENTIALS, TOPOLOGY)
     cluster.write(sealed({"token": token}, TOPOLOGY, path, cluster.keyring), CREDENTIALS, TOPOLOGY)
-
-
-def holding(folder: Path, secret: str) -> list[str]:
-    """Returns the files below a folder that a secret is in."""
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return [str(file.relative_to(folder)) for file in files if secret.encode() in file.read_bytes()]
 
 
 @pytest.mark.parametrize("profile", ["realtime", "latency"])
@@ -77,6 +72,6 @@ def test_a_spout_and_a_bolt_are_given_them_wherever_they_are_executed(
                 assert {Path(file).name for file in holding(disk, secret)} <= {"credentials.json"}
             cluster.unassign(TOPOLOGY)
             wait_until(lambda: not session_members(driver), "the end of everything")
-            assert not holding(tmp_path, FIRST) + holding(tmp_path, SECOND)
+            wait_until(lambda: not holding(tmp_path, FIRST) + holding(tmp_path, SECOND), "the end of the last file")
         finally:
             supervisor.stop(drivers=True)

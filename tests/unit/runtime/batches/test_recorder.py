@@ -45,7 +45,7 @@ def test_a_driver_that_is_killed_loses_only_what_was_counted_since_the_last_file
     killed = started(tmp_path, 1)
     killed.count("split", 3, ONE)
     killed.save_if_due()
-    eventually(lambda: any(tmp_path.iterdir()), "a file")
+    eventually(lambda: any(tmp_path.glob("*.metrics")), "a whole file")
     killed.count("split", 3, ONE)  # and then it is gone, without `close`
     assert emitted(started(tmp_path, 2)) == 1
 
