@@ -79,7 +79,7 @@ def command(
         elif dry_run:
             _show(file, name, given, details=not no_detail)
         elif remote:
-            from storm_on_spark.cli.cluster.submit import command as submitting
+            from storm_on_spark.cli.cluster.changing.submit import command as submitting
 
             context.invoke(submitting, target=file, name=name, inactive=inactive, quiet=no_detail, **given)
         else:

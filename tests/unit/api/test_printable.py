@@ -11,8 +11,8 @@ from rich.console import Console
 from storm_on_spark import Fields, InvalidTopologyError, TopologyBuilder
 from storm_on_spark.api.text.html import escape
 from storm_on_spark.api.text.printable import is_one_line, one_line, printable
-from storm_on_spark.cli.cluster import errors, status
-from storm_on_spark.cli.cluster import list as lister
+from storm_on_spark.cli.cluster.watching import errors, status
+from storm_on_spark.cli.cluster.watching import list as lister
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.report import print_result
 from storm_on_spark.cluster.security.logs import SafeFormatter

@@ -20,7 +20,7 @@ from storm_on_spark.cli.client.dev_document import DevRecord
 from storm_on_spark.cli.client.dev_record import DevFile, find, path_of
 from storm_on_spark.cli.client.submitter import UPLOAD_SHOWN_BYTES, ProgressBar
 from storm_on_spark.cli.client.which_cluster import connect, find_cluster, topologys
-from storm_on_spark.cli.cluster.stages import stage_of
+from storm_on_spark.cli.cluster.watching.stages import stage_of
 from storm_on_spark.cli.main import SECTIONS, main
 from storm_on_spark.cluster.errors import UnavailableError
 
@@ -222,7 +222,8 @@ def test_commands_are_imported_when_they_are_called() -> None:
         "from click.testing import CliRunner\n"
         "from storm_on_spark.cli.main import main\n"
         "CliRunner().invoke(main, ['list', '--help'])\n"
-        "names = ('storm_on_spark.cli.local.run', 'storm_on_spark.cli.cluster.kill', 'kazoo', 'httpx', 'pyspark')\n"
+        "commands = ('storm_on_spark.cli.local.run', 'storm_on_spark.cli.cluster.changing.kill')\n"
+        "names = (*commands, 'kazoo', 'httpx', 'pyspark')\n"
         "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.cli.cluster.logs import Tail
+from storm_on_spark.cli.cluster.watching.logs import Tail
 from storm_on_spark.cluster.client.answers import KeptLog, LogPart
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.cluster.supervisor.logs import read_part

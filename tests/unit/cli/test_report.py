@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, ErrorInfo, MicroBatchInfo, TopologyInfo
-from storm_on_spark.cli.cluster import errors as errors_command
-from storm_on_spark.cli.cluster import status
-from storm_on_spark.cli.cluster.status import show
+from storm_on_spark.cli.cluster.watching import errors as errors_command
+from storm_on_spark.cli.cluster.watching import status
+from storm_on_spark.cli.cluster.watching.status import show
 from storm_on_spark.cli.shared.progress import Progress, live_view
 from storm_on_spark.cli.shared.report import print_result, print_summary
 from storm_on_spark.cli.shared.terminal import logs_to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storm_on_spark.cli.cluster.trend import Trend, rate_rows
+from storm_on_spark.cli.cluster.watching.trend import Trend, rate_rows
 
 SPOUT = {"spoutId": "lines", "emitted": 60, "completeLatency": "3.000"}
 BOLT = {"boltId": "split", "executed": 120, "emitted": 7, "capacity": "0.500", "processLatency": "2.000"}

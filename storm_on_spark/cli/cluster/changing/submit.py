@@ -15,7 +15,7 @@ from storm_on_spark.api.errors import ConfigError, NotAliveError, TopologyFailed
 from storm_on_spark.cli.client.asking import Given, asked, cluster_options
 from storm_on_spark.cli.client.submitter import UPLOAD_SHOWN_BYTES
 from storm_on_spark.cli.client.which_cluster import topologys
-from storm_on_spark.cli.cluster.stages import Stage, stage_of
+from storm_on_spark.cli.cluster.watching.stages import Stage, stage_of
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.progress import Progress

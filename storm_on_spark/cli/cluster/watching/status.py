@@ -12,7 +12,7 @@ from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.text.wording import milliseconds
 from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
 from storm_on_spark.cli.client.watching import watch_option, watched
-from storm_on_spark.cli.cluster.trend import Trend, done, lines_of, rate_rows
+from storm_on_spark.cli.cluster.watching.trend import Trend, done, lines_of, rate_rows
 
 if TYPE_CHECKING:
     from rich.console import Console

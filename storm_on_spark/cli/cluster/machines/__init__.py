@@ -1,0 +1,1 @@
+"""Commands for operators: the machines of a cluster and the daemons on them."""
