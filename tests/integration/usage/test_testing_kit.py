@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lengths import PATIENCE_SECS
 from topologies.kit import FailTwice, Switch, word_count
 
 from storm_on_spark import Config, InvalidTopologyError, TopologyBuilder
@@ -88,7 +89,7 @@ def test_an_ended_topology_is_gone_with_its_last_reference(spark_session: Any) -
     gc.disable()
     try:
         seen, directory = run()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_SECS
         while seen() is not None and time.monotonic() < deadline:
             time.sleep(0.05)  # the thread that watched it ends
         assert seen() is None

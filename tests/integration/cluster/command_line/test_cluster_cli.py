@@ -16,6 +16,7 @@ import jsonschema
 import psutil
 import pytest
 from dev_processes import COMMAND, ROOT, Dev, wait_until
+from lengths import PATIENCE_SECS
 
 from storm_on_spark.cli.dev.guard import MARK, clear_up
 from storm_on_spark.cli.reference.schema import schema_of
@@ -375,7 +376,7 @@ def test_what_nobody_has_told_the_guard_of_is_found_by_its_mark(tmp_path: Path) 
             assert process.stdout is not None
             process.stdout.readline()
         clear_up(folder, [])
-        assert ours.wait(5) == -signal.SIGKILL
+        assert ours.wait(PATIENCE_SECS) == -signal.SIGKILL
         assert others.poll() is None
         assert not folder.exists()
     finally:

@@ -93,7 +93,7 @@ def test_a_delay_is_one_of_both_directions(echo: str) -> None:
         began = time.monotonic()
         client.sendall(b"a")
         assert client.recv(1) == b"a"
-        assert 0.3 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 0.3
 
 
 def test_dropped_connections_end(echo: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 import trustme
+from lengths import PATIENCE_SECS
 
 from storm_on_spark import LocalDRPC
 from storm_on_spark.api.errors import ConfigError, SetupError
@@ -164,7 +165,7 @@ def in_background(act: Callable[[], object]) -> tuple[threading.Thread, list[Bas
 
 
 def wait_for_requests(server: DRPCServer, count: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_SECS
     while len(server.broker.requests) < count:
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -178,9 +179,9 @@ def test_a_server_that_ends_answers_what_waits_at_once() -> None:
         fetching, broken = in_background(lambda: fetched.append(topology(server).call("fetchRequests", "g", 1, 60_000)))
         wait_for_requests(server, 2)
         began = time.monotonic()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30, "the topology would have waited for a minute"
     for thread in (asking, local, fetching):
-        thread.join(10)
+        thread.join(PATIENCE_SECS)
         assert not thread.is_alive()
     kinds = [error.type for error in (*raised, *raised_here) if isinstance(error, DRPCExecutionException)]
     assert kinds == [DRPCExceptionType.SERVER_SHUTDOWN] * 2
@@ -195,7 +196,7 @@ def test_a_server_that_is_not_there_is_an_internal_error_and_so_is_one_that_goes
         asking, raised = in_background(lambda: thrift.execute("f", "x"))
         wait_for_requests(server, 1)
         thrift.close()
-        asking.join(10)
+        asking.join(PATIENCE_SECS)
     with pytest.raises(DRPCExecutionException, match="can't be reached") as refused:
         thrift.execute("f", "x")
     assert [error.type for error in (*raised, refused.value)] == [DRPCExceptionType.INTERNAL_ERROR] * 2
@@ -206,8 +207,8 @@ def test_a_caller_that_goes_takes_its_request_along(server: DRPCServer) -> None:
     asking, _ = in_background(lambda: thrift.execute("f", "x"))
     wait_for_requests(server, 1)
     thrift.close()
-    asking.join(10)
-    deadline = time.monotonic() + 10
+    asking.join(PATIENCE_SECS)
+    deadline = time.monotonic() + PATIENCE_SECS
     while len(server.broker.requests):
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -217,12 +218,12 @@ def test_a_caller_that_goes_takes_its_request_along(server: DRPCServer) -> None:
 def test_a_topology_that_goes_while_it_waits_loses_no_request(server: DRPCServer) -> None:
     gone = topology(server)
     fetching, _ = in_background(lambda: gone.call("fetchRequests", "f", 10, 60_000))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_SECS
     while not server.broker.fetching:
         assert time.monotonic() < deadline
         time.sleep(0.005)
     gone.close()
-    fetching.join(10)
+    fetching.join(PATIENCE_SECS)
     answering = Answering(server, exclaim)
     answering.start()
     with client(server) as thrift:
@@ -296,7 +297,7 @@ def test_a_new_token_is_let_in_without_a_restart(tmp_path: Path) -> None:
     with DRPCServer({"nimbus.auth.token.file": str(token)}, ANY) as server:
         assert topology(server).call("fetchRequest", "f").request_id == ""
         token.write_text(f"{new}\n{old}\n")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_SECS
         while True:
             try:
                 found = topology(server).call("fetchRequest", "f")

@@ -178,9 +178,9 @@ def test_a_spread_from_nothing_is_as_even_as_slots_allow(sizes: dict[str, int], 
 
 def test_two_hundred_topologies_on_fifty_supervisors_take_milliseconds() -> None:
     storms, supervisors = world({f"s{i:02}": 4 for i in range(50)}, 200)
-    started = time.perf_counter()
+    started = time.process_time()
     placed = applied({}, decide(storms, {}, supervisors))
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
     assert set(Counter(a.supervisor_id for a in placed.values()).values()) == {4}
     dead = {name: s for name, s in supervisors.items() if name != "s00"}
     assert len(decide(storms, placed, dead).waiting) == 4

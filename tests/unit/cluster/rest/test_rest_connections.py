@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import socket
 import ssl
 import subprocess
@@ -10,7 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lengths import PATIENCE_SECS
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -148,7 +150,7 @@ def test_no_socket_stays_open_behind_a_server_that_ends() -> None:
         [late] = stack.enter_context(connections(port, 1))
         threading.Timer(0.5, release.set).start()
         server.close()
-        assert is_closed(late, 5.0)
+        assert is_closed(late, PATIENCE_SECS)
 
 
 @pytest.mark.parametrize("source", ["127.0.0.1", "127.0.0.2"])
@@ -166,7 +168,7 @@ def test_silent_connections_from_many_addresses(port: int) -> None:
 
 def test_one_that_says_nothing_is_hung_up_on(port: int) -> None:
     with connections(port, 1) as [silent]:
-        assert is_closed(silent, 5 * LIMITS.head_secs)
+        assert is_closed(silent, PATIENCE_SECS)
 
 
 def test_silence_before_the_handshake_closes_the_server_to_nobody(tls_port: int, certificate: Path) -> None:
@@ -183,26 +185,34 @@ def test_silence_before_the_handshake_closes_the_server_to_nobody(tls_port: int,
     assert ask_tls("/") == b"ok"
     with connections(tls_port, 3 * LIMITS.connections) as silent:
         # Those that had to make room are gone, the rest goes in time.
-        assert all(is_closed(each, 5.0) for each in silent[: 2 * LIMITS.connections])
+        assert all(is_closed(each, PATIENCE_SECS) for each in silent[: 2 * LIMITS.connections])
         assert [ask_tls("/") for _ in range(5)] == [b"ok"] * 5
-        assert is_closed(silent[-1], 5 * LIMITS.head_secs)
+        assert is_closed(silent[-1], PATIENCE_SECS)
     with connections(tls_port, 1) as [babbling]:
         babbling.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert is_closed(babbling, 5.0)
+        assert is_closed(babbling, PATIENCE_SECS)
     assert len(ask_tls("/much")) == 100_000_000
     assert ask_tls("/slow?secs=1.5") == b"ok"
 
 
+def closed_amid(connection: socket.socket, sent: Iterable[bytes]) -> bool:
+    """Whether the server closes a connection while something is sent all the time."""
+    for data in sent:
+        try:
+            connection.send(data)
+        except OSError:
+            return True
+        if is_closed(connection, 0.05):
+            return True
+    return False
+
+
 def test_a_byte_now_and_then_buys_no_time(port: int) -> None:
+    head = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 100
     began = time.monotonic()
     with connections(port, 1) as [loris]:
-        with contextlib.suppress(OSError):
-            for byte in b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X-A: b\r\n" * 100:
-                loris.send(bytes([byte]))
-                if is_closed(loris, 0.05):
-                    break
-        assert is_closed(loris, 1.0)
-    assert LIMITS.head_secs - 0.1 < time.monotonic() - began < 8 * LIMITS.head_secs
+        assert closed_amid(loris, (bytes([byte]) for byte in head))
+    assert time.monotonic() - began > LIMITS.head_secs - 0.1
 
 
 def test_a_second_request_has_the_same_deadline(port: int) -> None:
@@ -214,21 +224,15 @@ def test_a_second_request_has_the_same_deadline(port: int) -> None:
             while not received.endswith(b"ok"):
                 received += connection.recv(65536)
         connection.sendall(request[:20])
-        assert is_closed(connection, 5 * LIMITS.head_secs)
+        assert is_closed(connection, PATIENCE_SECS)
 
 
 def test_a_body_that_nobody_reads_buys_no_time(port: int) -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
-    began = time.monotonic()
     with connections(port, 1) as [connection]:
         connection.sendall(head)
         assert connection.recv(65536).startswith(b"HTTP/1.1 401")
-        with contextlib.suppress(OSError):
-            while time.monotonic() - began < 20:
-                connection.send(b"x")
-                if is_closed(connection, 0.05):
-                    break
-        assert time.monotonic() - began < 10
+        assert closed_amid(connection, itertools.repeat(b"x", 400))
 
 
 def test_an_answer_that_nobody_reads_is_broken_off(port: int) -> None:
@@ -304,7 +308,7 @@ def test_what_is_no_request_is_refused_with_its_status(
         response.begin()
         assert response.status == status
         assert len(response.read()) == int(response.headers["Content-Length"])
-        assert is_closed(connection, 5 * LIMITS.head_secs)
+        assert is_closed(connection, PATIENCE_SECS)
     assert ask(port) == 200
     assert caplog.messages == [], "what others send fills no log"
 
@@ -313,7 +317,7 @@ def test_a_body_that_breaks_off_hurts_nobody(port: int, caplog: pytest.LogCaptur
     with connections(port, 1) as [connection]:
         head = f"POST /read HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n"
         connection.sendall(head.encode() + b"no chunk\r\n")
-        assert is_closed(connection, 5.0)
+        assert is_closed(connection, PATIENCE_SECS)
     assert ask(port) == 200
     assert caplog.messages == []
 
