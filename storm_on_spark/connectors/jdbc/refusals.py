@@ -53,8 +53,8 @@ def refuses(module: Any, error: Exception, still_answers: Callable[[], bool]) ->
     if isinstance(error, (OSError, MemoryError)):
         return False
     first = error.args[0] if error.args else None
-    state = _state(error) or _state(first)
-    if isinstance(state, str) and _STATE.fullmatch(state) and state != "HY000":
+    state = sqlstate(error)
+    if state is not None:
         return state.startswith(_STATES) or state == _WRONG_TYPE
     if not isinstance(error, module.Error):
         return still_answers()  # a value that the driver can't convert: it raises what Python has for that
@@ -65,6 +65,12 @@ def refuses(module: Any, error: Exception, still_answers: Callable[[], bool]) ->
             return True
         return getattr(error, "sqlite_errorcode", None) == _SQLITE_ERROR and still_answers()
     return still_answers()
+
+
+def sqlstate(error: Exception) -> str | None:
+    """Returns the SQLSTATE of an error, or of its first argument; None if it has none that says anything."""
+    state = _state(error) or _state(error.args[0] if error.args else None)
+    return state if isinstance(state, str) and _STATE.fullmatch(state) and state != "HY000" else None
 
 
 def _state(of: Any) -> Any:

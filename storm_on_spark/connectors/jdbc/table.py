@@ -247,5 +247,7 @@ def transaction(connection: Any) -> Iterator[Any]:
             yield cursor
         connection.commit()
     except BaseException:
-        connection.rollback()
+        # A connection that is lost can't, and what it was lost by is the error to tell.
+        with contextlib.suppress(Exception):
+            connection.rollback()
         raise

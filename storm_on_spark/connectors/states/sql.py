@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from storm_on_spark.api.errors import ConfigError, SetupError
-from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, errors_of
+from storm_on_spark.connectors.jdbc.refusals import commits_by_itself, errors_of, sqlstate
 from storm_on_spark.connectors.jdbc.table import SIGNS, WORD, transaction
 from storm_on_spark.trident.state.external import DEFAULT_CACHE, ExternalMapStateFactory, TextStore
 from storm_on_spark.trident.state.values import StateType
@@ -17,6 +17,8 @@ _MOST_KEYS: Final = 500
 """Keys of one SELECT: databases bound the number of parameters."""
 _LONGEST: Final = 500
 """Characters of a key, so that a primary key over it is possible everywhere."""
+_TAKEN: Final = "23505"
+"""The SQLSTATE of a key that is there though this transaction has removed it: somebody else writes it, too."""
 
 
 class JdbcMapState(ExternalMapStateFactory):
@@ -90,7 +92,11 @@ class _TableStore(TextStore):
                     f"WHERE state = {self._sign} AND entry_key IN ({signs})"
                 )
                 cursor.execute(query, (self._name, *part))
-                found.update(cursor.fetchall())
+                for row in cursor.fetchall():
+                    if isinstance(row, Mapping):  # it would be taken for its keys
+                        raise SetupError("rows have to be sequences: connect without a factory of dictionaries")
+                    key, text = row
+                    found[key] = text
         return found
 
     def write(self, entries: Mapping[str, str]) -> None:
@@ -103,7 +109,7 @@ class _TableStore(TextStore):
             cursor.executemany(new, rows)
 
     def is_away(self, error: Exception) -> bool:
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) or sqlstate(error) == _TAKEN:
             return True
         if self._connection is None and self._errors is None and not isinstance(error, (SetupError, ConfigError)):
             # It never connected, so its classes of errors are not known; by DB-API, they have these names.
@@ -132,14 +138,18 @@ class _TableStore(TextStore):
         return self._connection
 
     def _make_table(self, connection: Any) -> None:
-        # Refused where it is there: not every database knows IF NOT EXISTS.
+        look = f"SELECT state, entry_key, entry_value FROM {self._table} WHERE 1 = 0"  # noqa: S608 # the same
+        with contextlib.suppress(Exception), transaction(connection) as cursor:
+            cursor.execute(look)
+            return
+        # Refused where it is there by now: not every database knows IF NOT EXISTS.
         with contextlib.suppress(Exception), transaction(connection) as cursor:
             cursor.execute(
                 f"CREATE TABLE {self._table} (state VARCHAR(100) NOT NULL, entry_key VARCHAR({_LONGEST}) NOT NULL, "
                 "entry_value TEXT NOT NULL, PRIMARY KEY (state, entry_key))"
             )
         with transaction(connection) as cursor:
-            cursor.execute(f"SELECT state, entry_key, entry_value FROM {self._table} WHERE 1 = 0")  # noqa: S608 # the same
+            cursor.execute(look)
 
 
 def _checked(key: str) -> str:

@@ -1,1 +1,1 @@
-"""Real servers for tests, in separate processes: HDFS, S3, RabbitMQ; and a client of Pacemaker."""
+"""Real servers for tests, in separate processes: HDFS, S3, RabbitMQ, Redis, PostgreSQL; and a client of Pacemaker."""

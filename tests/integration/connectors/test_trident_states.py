@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import pytest
 import redis
 from redis.backoff import NoBackoff
@@ -17,6 +18,7 @@ from redis.retry import Retry
 
 from storm_on_spark import ConfigError, ReportedFailedException, SetupError
 from storm_on_spark.connectors.states import DeltaMapState, JdbcMapState, RedisMapState
+from storm_on_spark.testing.servers.postgresql import USER, PostgresServer
 from storm_on_spark.testing.servers.redis import RedisServer
 from storm_on_spark.trident.state import FunctionUpdater, StaleBatchError, StateType
 from storm_on_spark.trident.state.encoding import EncodingError
@@ -37,17 +39,48 @@ def client(port: int, password: str = "hush") -> redis.Redis:
     return redis.Redis("127.0.0.1", port, password=password, socket_timeout=10, retry=Retry(NoBackoff(), 0))
 
 
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    try:
+        server = PostgresServer()
+    except SetupError as error:
+        pytest.skip(f"a real PostgreSQL can't be had here: {error}")
+    with server:
+        yield server
+
+
+@pytest.fixture
+def connect_postgres(postgres: PostgresServer) -> Iterator[Callable[[], Any]]:
+    """Connects to a database without tables."""
+    made: list[Any] = []
+
+    def connect() -> Any:
+        where = {"host": "127.0.0.1", "port": postgres.port, "dbname": "postgres"}
+        made.append(psycopg.connect(user=USER, password=postgres.password, **where))
+        return made[-1]
+
+    connection = connect()
+    connection.execute("DROP TABLE IF EXISTS storm_states")
+    connection.commit()
+    yield connect
+    for each in made:
+        each.close()
+
+
 Make = Callable[..., ExternalMapStateFactory]
 
 
-@pytest.fixture(params=["redis", "sql", "delta"])
+@pytest.fixture(params=["redis", "sqlite", "postgresql", "delta"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Makes factories of states over one system."""
     if request.param == "redis":
         port = request.getfixturevalue("server").port
         client(port).flushall()
         return partial(RedisMapState, partial(client, port))
-    if request.param == "sql":
+    if request.param == "postgresql":
+        connect = request.getfixturevalue("connect_postgres")
+        return partial(JdbcMapState, connect, paramstyle="format")
+    if request.param == "sqlite":
         return partial(JdbcMapState, partial(sqlite3.connect, tmp_path / "states.db", timeout=20))
     return partial(DeltaMapState, tmp_path / "states")
 
