@@ -39,7 +39,7 @@ $(STAMP): $(RUN_STAMP)
 
 .PHONY: java
 java:
-	@python=$$(sh tools/find-python.sh) && "$$python" -I storm_on_spark/spark/session/java.py
+	@python=$$(sh tools/find-python.sh) && "$$python" -I storm_on_spark/spark/session/jvm/java.py
 
 .PHONY: run
 run: java $(RUN_STAMP) ## count the words of Python's documentation, or of INPUT=path (ARGS= for more options)

@@ -18,7 +18,7 @@ from lab.benchmarks.contenders import storm
 from lab.benchmarks.measures import ProcessTree
 from lab.suite.pages import put_between
 from lab.suite.tables import Table
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 from storm_on_spark.streamparse.submitted import VERSION
 
 _COMPONENTS: Final = Path(__file__).with_name("components.py")

@@ -28,8 +28,8 @@ from storm_on_spark.plan.explain.picture import plan_html
 from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 from storm_on_spark.spark.checkpoint.location import location_of
 from storm_on_spark.spark.compiled import CompiledTopology
-from storm_on_spark.spark.session.real_time import why_batches_here
-from storm_on_spark.spark.session.settings import parallelism_of
+from storm_on_spark.spark.session.settings.real_time import why_batches_here
+from storm_on_spark.spark.session.settings.required import parallelism_of
 
 DRAWN_FOR: Final = 4
 """Cores that the plan is drawn for where no master is named: a plan must not depend on the machine that compiles."""

@@ -66,7 +66,7 @@ def _folder() -> Iterator[tuple[Path, Path | None]]:
 def _owned() -> tuple[Path, int]:
     """Makes a folder with a name and a lock, by which a later start removes the leftovers of a killed driver.
 
-    Elsewhere `storm_on_spark.spark.session.owned_folders` does this, but here it is still in the archive.
+    Elsewhere `storm_on_spark.spark.session.folders.owned` does this, but here it is still in the archive.
     """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"storm-on-spark-{os.getpid()}-"))

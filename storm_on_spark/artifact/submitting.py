@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from storm_on_spark.artifact import layout
 from storm_on_spark.spark.session import jars
-from storm_on_spark.spark.session.settings import STACK_SIZE
+from storm_on_spark.spark.session.settings.required import STACK_SIZE
 
 STANDALONE: Final = "spark://HOST:7077"
 LOCAL: Final = "local[*,4]"

@@ -21,9 +21,9 @@ from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.processes.server import last_words
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.spark.session import jars
-from storm_on_spark.spark.session.home import linked_home
-from storm_on_spark.spark.session.java import require_java
-from storm_on_spark.spark.session.settings import required_settings
+from storm_on_spark.spark.session.jvm.home import linked_home
+from storm_on_spark.spark.session.jvm.java import require_java
+from storm_on_spark.spark.session.settings.required import required_settings
 
 _READY_SECS: Final = 60.0
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://[\d.]+:\d+)")

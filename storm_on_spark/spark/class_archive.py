@@ -1,4 +1,4 @@
-"""Makes the archive of classes that `storm_on_spark.spark.session.class_archive` describes.
+"""Makes the archive of classes that `storm_on_spark.spark.session.jvm.class_archive` describes.
 
 `python -m storm_on_spark.spark.class_archive` makes it; `make setup` does so, too.
 """
@@ -19,7 +19,8 @@ from typing import Any
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 from storm_on_spark.spark.session import jars, local_session, stop_session
-from storm_on_spark.spark.session.class_archive import (
+from storm_on_spark.spark.session.folders.dirs import writable_dir
+from storm_on_spark.spark.session.jvm.class_archive import (
     VERSION,
     ClassArchive,
     find_archive,
@@ -27,8 +28,7 @@ from storm_on_spark.spark.session.class_archive import (
     key_of,
     read_archive,
 )
-from storm_on_spark.spark.session.dirs import writable_dir
-from storm_on_spark.spark.session.java import Java, find_java
+from storm_on_spark.spark.session.jvm.java import Java, find_java
 from storm_on_spark.spark.warm_up import warm_up
 
 _log = logging.getLogger(__name__)

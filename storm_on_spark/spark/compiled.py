@@ -211,8 +211,8 @@ class CompiledTopology:
         from storm_on_spark.spark.checkpoint.directory import manifest_in
         from storm_on_spark.spark.checkpoint.location import location_of, place_of
         from storm_on_spark.spark.session import cores, expected_master, expected_parallelism
-        from storm_on_spark.spark.session.classic import require_classic
-        from storm_on_spark.spark.session.real_time import why_batches_here
+        from storm_on_spark.spark.session.settings.classic import require_classic
+        from storm_on_spark.spark.session.settings.real_time import why_batches_here
 
         if spark is not None:
             require_classic(spark)
@@ -315,8 +315,8 @@ class CompiledTopology:
         from storm_on_spark.spark.running.state_stores import close_state_stores
         from storm_on_spark.spark.running.topology import TopologyQuery
         from storm_on_spark.spark.session import ComingSession, local_session, settings_applied
-        from storm_on_spark.spark.session.classic import require_classic
-        from storm_on_spark.spark.session.real_time import is_here, why_batches_here
+        from storm_on_spark.spark.session.settings.classic import require_classic
+        from storm_on_spark.spark.session.settings.real_time import is_here, why_batches_here
 
         if spark is not None and not isinstance(spark, ComingSession):
             require_classic(spark)

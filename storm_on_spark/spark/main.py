@@ -35,7 +35,7 @@ from storm_on_spark.spark.checkpoint.temporary import check_temporary
 from storm_on_spark.spark.compiled import compile_topology
 from storm_on_spark.spark.session import ComingSession, check_session, local_session, log_file, stop_session
 from storm_on_spark.spark.session.answer import answer_only
-from storm_on_spark.spark.session.owned_folders import temporary_checkpoint
+from storm_on_spark.spark.session.folders.owned import temporary_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,8 +28,8 @@ from storm_on_spark.runtime.tracking.acker import INIT, AckerState
 from storm_on_spark.spark.checkpoint.directory import last_batch, read_manifest
 from storm_on_spark.spark.checkpoint.location import Location, location_of, place_of
 from storm_on_spark.spark.query.operators import STATE
-from storm_on_spark.spark.session.classic import require_classic
-from storm_on_spark.spark.session.settings import settings_applied
+from storm_on_spark.spark.session.settings.classic import require_classic
+from storm_on_spark.spark.session.settings.required import settings_applied
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

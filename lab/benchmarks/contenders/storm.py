@@ -22,7 +22,7 @@ from lab.benchmarks.contenders import Figures, NotThereError, Setup, figures
 from lab.benchmarks.measures import ProcessTree
 from lab.benchmarks.workloads.topics import TOPIC
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 _ROOT = Path(__file__).parents[3]
 _SOURCES = _ROOT / "lab" / "benchmarks" / "storm"

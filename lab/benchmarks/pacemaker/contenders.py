@@ -22,7 +22,7 @@ from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
 from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
 from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.processes.server import HOST, free_ports, last_words
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 ROOT = Path(__file__).parents[3]
 _BUILD = ROOT / "build" / "pacemaker"

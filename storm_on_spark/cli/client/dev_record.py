@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.lock_file import is_file
-from storm_on_spark.spark.session.dirs import state_dir, writable_dir
+from storm_on_spark.spark.session.folders.dirs import state_dir, writable_dir
 
 if TYPE_CHECKING:
     from storm_on_spark.cli.client.dev_document import DevRecord

@@ -26,7 +26,7 @@ from storm_on_spark.cluster.driver.files import RunFolder
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.supervisor.process import find
 from storm_on_spark.runtime.processes.sessions import kill_session, session_members
-from storm_on_spark.spark.session.dirs import remove_scratch_of_the_dead
+from storm_on_spark.spark.session.folders.dirs import remove_scratch_of_the_dead
 
 MARK: Final = "STORM_SPARK_DEV"
 """Environment variable: the folder of the cluster that a process belongs to."""

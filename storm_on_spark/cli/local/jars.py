@@ -19,8 +19,8 @@ from storm_on_spark.cli.shared.terminal import console
 from storm_on_spark.connectors.delta.spout import JARS as DELTA
 from storm_on_spark.connectors.kafka.jars import JARS, SOURCE
 from storm_on_spark.spark.session import jars
-from storm_on_spark.spark.session.java import require_java
-from storm_on_spark.spark.session.owned_folders import PREFIX
+from storm_on_spark.spark.session.folders.owned import PREFIX
+from storm_on_spark.spark.session.jvm.java import require_java
 
 SETS: Final[Mapping[str, jars.JarSet]] = {
     "local-files": jars.BARE_LOCAL_FS,

@@ -37,7 +37,7 @@ from storm_on_spark.runtime.processes.ending.stop_signals import Stopper
 from storm_on_spark.runtime.reports.observer import Observer
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.spark.session.answer import answer_only
-from storm_on_spark.spark.session.owned_folders import temporary_checkpoint
+from storm_on_spark.spark.session.folders.owned import temporary_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

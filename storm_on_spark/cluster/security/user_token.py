@@ -25,7 +25,7 @@ from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens
-from storm_on_spark.spark.session.dirs import own_dir, state_dir, writable_dir
+from storm_on_spark.spark.session.folders.dirs import own_dir, state_dir, writable_dir
 
 logger = logging.getLogger(__name__)
 

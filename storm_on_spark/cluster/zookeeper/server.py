@@ -17,7 +17,7 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.closing import Service
 from storm_on_spark.runtime.processes.ending.at_once import make_temporary, remove_temporary
 from storm_on_spark.runtime.processes.server import HOST, Server, free_ports, java_command
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 _STANDALONE: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _QUORUM: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

@@ -12,7 +12,7 @@ from typing import Final
 
 from storm_on_spark.connectors.kafka.jars import class_path
 from storm_on_spark.runtime.processes.server import HOST, Server, free_ports, java_command
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 _STARTED: Final = "Kafka Server started"
 

@@ -35,7 +35,7 @@ from storm_on_spark.runtime.processes.lock_file import locked, open_lock
 from storm_on_spark.runtime.storage import Folder, LocalPlace, PlaceWithin, Storage, StoragePlace
 from storm_on_spark.runtime.storage.durable import make_folder
 from storm_on_spark.spark.checkpoint.location import Location, local_directory, location_of, place_of
-from storm_on_spark.spark.session.owned_folders import make_owned, remove_owned
+from storm_on_spark.spark.session.folders.owned import make_owned, remove_owned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.reports.report import Failure
-from storm_on_spark.spark.session.dirs import socket_folder
-from storm_on_spark.spark.session.owned_folders import remove_owned
+from storm_on_spark.spark.session.folders.dirs import socket_folder
+from storm_on_spark.spark.session.folders.owned import remove_owned
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from storm_on_spark.spark.session.expected import ComingSession, expected_master, expected_parallelism
 from storm_on_spark.spark.session.local import local_session, log_file, stop_session
-from storm_on_spark.spark.session.settings import check_session, settings_applied
-from storm_on_spark.spark.session.started import cores
+from storm_on_spark.spark.session.settings.expected import ComingSession, expected_master, expected_parallelism
+from storm_on_spark.spark.session.settings.required import check_session, settings_applied
+from storm_on_spark.spark.session.settings.started import cores
 
 __all__ = [
     "ComingSession",

@@ -25,9 +25,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.parent import die_with_parent
-from storm_on_spark.spark.session.dirs import cache_dir, writable_dir
-from storm_on_spark.spark.session.java import find_java
-from storm_on_spark.spark.session.owned_folders import owned_folder
+from storm_on_spark.spark.session.folders.dirs import cache_dir, writable_dir
+from storm_on_spark.spark.session.folders.owned import owned_folder
+from storm_on_spark.spark.session.jvm.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,28 +22,28 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.ending import at_once
 from storm_on_spark.runtime.processes.sessions import kill_named
 from storm_on_spark.spark.session import jars
-from storm_on_spark.spark.session.accumulators import silence_its_end
-from storm_on_spark.spark.session.class_archive import find_archive
-from storm_on_spark.spark.session.classic import require_no_remote
-from storm_on_spark.spark.session.dirs import (
+from storm_on_spark.spark.session.folders.dirs import (
     fits_sockets,
     remove_scratch_of_the_dead,
     session_scratch,
     socket_folder,
 )
-from storm_on_spark.spark.session.home import environment, linked_home, temporary_files_in
+from storm_on_spark.spark.session.folders.owned import remove_owned
 from storm_on_spark.spark.session.interrupts import InterruptsWait, give_back, handlers_kept, held, take_over
-from storm_on_spark.spark.session.java import Java, require_java
+from storm_on_spark.spark.session.jvm.accumulators import silence_its_end
+from storm_on_spark.spark.session.jvm.class_archive import find_archive
+from storm_on_spark.spark.session.jvm.home import environment, linked_home, temporary_files_in
+from storm_on_spark.spark.session.jvm.java import Java, require_java
 from storm_on_spark.spark.session.logs import OutputPump, new_log_file
-from storm_on_spark.spark.session.owned_folders import remove_owned
-from storm_on_spark.spark.session.settings import (
+from storm_on_spark.spark.session.settings.classic import require_no_remote
+from storm_on_spark.spark.session.settings.required import (
     BARE_FS_CLASS,
     BARE_FS_KEY,
     check_session,
     required_settings,
     with_attempts,
 )
-from storm_on_spark.spark.session.started import (
+from storm_on_spark.spark.session.settings.started import (
     CLASS_PATH,
     JAVA_OPTIONS,
     LOG_KEY,

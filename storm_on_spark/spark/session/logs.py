@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.runtime.processes.diagnostics.prints import MARK, is_timed, stamp
-from storm_on_spark.spark.session.dirs import own_dir, state_dir, writable_dir
+from storm_on_spark.spark.session.folders.dirs import own_dir, state_dir, writable_dir
 
 LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 

@@ -12,7 +12,7 @@ from typing import Final
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.server import HOST, Server, java_command
 from storm_on_spark.spark.session.jars import Jar, JarSet, fetch
-from storm_on_spark.spark.session.java import find_java
+from storm_on_spark.spark.session.jvm.java import find_java
 
 JARS: Final = JarSet(
     name="HDFS test cluster",

@@ -23,7 +23,7 @@ import psutil
 import pytest
 from dev_processes import Dev, wait_until
 
-from storm_on_spark.spark.session.home import linked_home
+from storm_on_spark.spark.session.jvm.home import linked_home
 
 HERE = Path(__file__).parent
 PROJECT = HERE / "project"

@@ -24,7 +24,7 @@ from processes import environment
 from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.runtime.processes.sessions import kill_session
 from storm_on_spark.spark.session import jars
-from storm_on_spark.spark.session.dirs import SHORT_TEMPORARY
+from storm_on_spark.spark.session.folders.dirs import SHORT_TEMPORARY
 from storm_on_spark.testing.servers.hdfs import HdfsServer
 from storm_on_spark.testing.servers.s3 import S3Server
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.spark.session.dirs import cache_dir
+from storm_on_spark.spark.session.folders.dirs import cache_dir
 
 # Making an archive takes half a minute, and many times that on a machine that is busy.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 
 _SESSION = """
-from storm_on_spark.spark.session.class_archive import find_archive
+from storm_on_spark.spark.session.jvm.class_archive import find_archive
 from storm_on_spark.spark.session.jars import BARE_LOCAL_FS, fetch
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 from storm_on_spark.spark.session import local_session, stop_session
 spark = local_session("local[1]")
 print(spark.range(3).count())

@@ -18,7 +18,7 @@ import pytest
 from processes import ROOT
 from waiting import eventually
 
-from storm_on_spark.spark.session.owned_folders import remove_abandoned
+from storm_on_spark.spark.session.folders.owned import remove_abandoned
 
 TOPOLOGY = """
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder

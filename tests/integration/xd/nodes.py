@@ -14,7 +14,7 @@ import pyspark
 import storm_on_spark
 from lab.suite import ROOT
 from storm_on_spark.cluster.zookeeper.server import class_path
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 _NOISE = ("Connecting to ", "Welcome to ", "JLine ", "WATCHER::", "WatchedEvent ")
 """Begin the lines of ZooKeeper's command line that are no answers."""

@@ -21,7 +21,7 @@ from click.testing import CliRunner, Result
 from storm_on_spark.artifact import main as program
 from storm_on_spark.cli.main import main
 from storm_on_spark.cluster.code.checksums import artifacts_of
-from storm_on_spark.spark.session.owned_folders import remove_abandoned
+from storm_on_spark.spark.session.folders.owned import remove_abandoned
 
 ROOT = Path(__file__).parents[3]
 UNIT = Path(__file__).parents[1]

@@ -143,7 +143,7 @@ def test_a_case_that_fails_is_told_and_the_rest_goes_on() -> None:
 
 
 def test_storm_without_maven_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from storm_on_spark.spark.session.java import require_java
+    from storm_on_spark.spark.session.jvm.java import require_java
 
     monkeypatch.setenv("JAVA_HOME", str(require_java().home))
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -201,7 +201,7 @@ def test_config_says_why_a_key_of_a_mechanism_that_is_not_here_does_nothing() ->
 def test_without_java_a_sentence_says_how_to_get_it(
     module: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("storm_on_spark.spark.session.java.WHERE_SYSTEMS_PUT_IT", ())
+    monkeypatch.setattr("storm_on_spark.spark.session.jvm.java.WHERE_SYSTEMS_PUT_IT", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     done = invoke(*command, module("topology = make()"))

@@ -23,7 +23,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import CodeError
-from storm_on_spark.spark.session.java import find_java, missing_sentence
+from storm_on_spark.spark.session.jvm.java import find_java, missing_sentence
 
 _log = logging.getLogger(__name__)
 

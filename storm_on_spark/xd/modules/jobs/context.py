@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.jobs.checks import a_master, a_path
 from storm_on_spark.xd.modules.jobs.context import StepContext

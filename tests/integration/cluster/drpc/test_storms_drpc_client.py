@@ -15,7 +15,7 @@ from storm_on_spark.cluster.drpc.server import DRPCServer, Ports
 from storm_on_spark.drpc import LinearDRPCTopologyBuilder
 from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.runtime.in_process import InProcessTopology
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 SIMPLE = "org.apache.storm.security.auth.SimpleTransportPlugin"
 DIGEST = "org.apache.storm.security.auth.digest.DigestSaslTransportPlugin"

@@ -24,7 +24,7 @@ from storm_on_spark.cluster.paths import WORKERBEATS
 from storm_on_spark.cluster.records import ErrorRecord, StormBase, WorkerBeat
 from storm_on_spark.cluster.supervisor.slots import Phase
 from storm_on_spark.runtime.processes.sessions import session_members
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 pytestmark = pytest.mark.spark
 

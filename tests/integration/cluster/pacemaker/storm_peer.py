@@ -11,7 +11,7 @@ from storm_jars import JVM, SOURCES, class_path
 
 from storm_on_spark.runtime.processes.parent import die_with_parent
 from storm_on_spark.runtime.processes.server import free_port
-from storm_on_spark.spark.session.java import require_java
+from storm_on_spark.spark.session.jvm.java import require_java
 
 
 class StormPeer:

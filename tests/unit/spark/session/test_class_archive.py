@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.spark.class_archive import _forget_old
-from storm_on_spark.spark.session.class_archive import ClassArchive, find_archive, key_of
-from storm_on_spark.spark.session.java import Java
+from storm_on_spark.spark.session.jvm.class_archive import ClassArchive, find_archive, key_of
+from storm_on_spark.spark.session.jvm.java import Java
 
 NOTHING: dict[str, str] = {}
 

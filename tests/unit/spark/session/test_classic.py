@@ -8,7 +8,7 @@ import pytest
 
 from storm_on_spark import TopologyBuilder, compile_topology
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.spark.session.classic import require_classic, require_no_remote
+from storm_on_spark.spark.session.settings.classic import require_classic, require_no_remote
 from storm_on_spark.testing import ListSpout
 
 

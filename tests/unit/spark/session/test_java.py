@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.errors import SetupError
-from storm_on_spark.spark.session import java
+from storm_on_spark.spark.session.jvm import java
 
 
 @pytest.fixture

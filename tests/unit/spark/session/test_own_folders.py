@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.spark.session.dirs import own_dir
+from storm_on_spark.spark.session.folders.dirs import own_dir
 from storm_on_spark.spark.session.logs import new_log_file
 
 

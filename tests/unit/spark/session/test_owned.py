@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.runtime.processes.lock_file import locked
-from storm_on_spark.spark.session import dirs
-from storm_on_spark.spark.session.dirs import session_scratch
-from storm_on_spark.spark.session.owned_folders import make_owned, remove_abandoned, remove_owned, temporary_checkpoint
+from storm_on_spark.spark.session.folders import dirs
+from storm_on_spark.spark.session.folders.dirs import session_scratch
+from storm_on_spark.spark.session.folders.owned import make_owned, remove_abandoned, remove_owned, temporary_checkpoint
 
 OWNER = """
 import sys, tempfile
 from pathlib import Path
-from storm_on_spark.spark.session.owned_folders import make_owned
+from storm_on_spark.spark.session.folders.owned import make_owned
 tempfile.tempdir = sys.argv[1]
 folder = make_owned()
 (folder / "checkpoint").mkdir()

@@ -9,10 +9,16 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.spark.session import jars
-from storm_on_spark.spark.session.dirs import cache_dir, state_dir, writable_dir
+from storm_on_spark.spark.session.folders.dirs import cache_dir, state_dir, writable_dir
 from storm_on_spark.spark.session.local import _cause
-from storm_on_spark.spark.session.settings import required_settings, with_attempts
-from storm_on_spark.spark.session.started import _user_path, merged, socket_setting, started_settings, with_jars
+from storm_on_spark.spark.session.settings.required import required_settings, with_attempts
+from storm_on_spark.spark.session.settings.started import (
+    _user_path,
+    merged,
+    socket_setting,
+    started_settings,
+    with_jars,
+)
 
 
 @pytest.mark.parametrize(

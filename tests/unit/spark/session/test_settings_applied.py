@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from storm_on_spark.spark.session.settings import settings_applied
+from storm_on_spark.spark.session.settings.required import settings_applied
 
 KEY = "spark.sql.shuffle.partitions"
 

@@ -1,7 +1,7 @@
 """Finds the Java that Spark runs on: 17 or 21.
 
-Nothing but the standard library is imported at the top, so that `python -I storm_on_spark/spark/session/java.py` can
-say what is missing before anything is installed.
+Nothing but the standard library is imported at the top, so that `make` can run this file with `python -I` and say what
+is missing before anything is installed.
 """
 
 from __future__ import annotations

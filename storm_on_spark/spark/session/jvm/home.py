@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from storm_on_spark.runtime.processes.parent import in_own_group
-from storm_on_spark.spark.session.java import Java
+from storm_on_spark.spark.session.jvm.java import Java
 
 
 def linked_home(folder: Path, submit: str | None = None) -> Path:

@@ -22,8 +22,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from storm_on_spark.runtime.processes.parent import in_own_group
-from storm_on_spark.spark.session.dirs import cache_dir
-from storm_on_spark.spark.session.java import Java
+from storm_on_spark.spark.session.folders.dirs import cache_dir
+from storm_on_spark.spark.session.jvm.java import Java
 
 _log = logging.getLogger(__name__)
 

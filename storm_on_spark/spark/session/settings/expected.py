@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from storm_on_spark.spark.session.real_time import is_here
-from storm_on_spark.spark.session.settings import parallelism_of
-from storm_on_spark.spark.session.started import cores
+from storm_on_spark.spark.session.settings.real_time import is_here
+from storm_on_spark.spark.session.settings.required import parallelism_of
+from storm_on_spark.spark.session.settings.started import cores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

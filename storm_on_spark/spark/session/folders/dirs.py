@@ -8,7 +8,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from storm_on_spark.spark.session.owned_folders import PREFIX, make_owned, remove_abandoned
+from storm_on_spark.spark.session.folders.owned import PREFIX, make_owned, remove_abandoned
 
 _NAME = PREFIX
 SHORT_TEMPORARY = "/tmp"  # noqa: S108 # every path below it is short enough for a socket

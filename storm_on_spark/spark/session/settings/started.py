@@ -12,9 +12,9 @@ from pathlib import Path
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.spark.session import jars
-from storm_on_spark.spark.session.dirs import SHORT_TEMPORARY
+from storm_on_spark.spark.session.folders.dirs import SHORT_TEMPORARY
 from storm_on_spark.spark.session.logs import LOG4J_CONFIGURATION
-from storm_on_spark.spark.session.settings import STACK_SIZE, parallelism_of, required_settings
+from storm_on_spark.spark.session.settings.required import STACK_SIZE, parallelism_of, required_settings
 
 LOG_KEY = "spark.stormOnSpark.logFile"
 MEMORY, JAVA_OPTIONS = "spark.driver.memory", "spark.driver.extraJavaOptions"

@@ -1,0 +1,1 @@
+"""The driver's JVM: which Java it is, what Spark reads while it starts, and what lets it start quickly."""
