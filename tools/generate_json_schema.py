@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from storm_on_spark.cluster.nimbus.draining import DrainPage
 from storm_on_spark.cluster.nimbus.repairs import Problem
+from storm_on_spark.cluster.nimbus.scheduling.draining import DrainPage
 from storm_on_spark.cluster.rest import schemas
 from storm_on_spark.cluster.rest.log_config import NamedLevel
 from storm_on_spark.cluster.supervisor.health import Checked

@@ -13,7 +13,7 @@ from lab.failover.cluster import NOTHING, Cluster
 from lab.failover.scenarios.leaders import running
 from lab.suite.processes import wait_for
 from storm_on_spark.api.errors import StormError
-from storm_on_spark.cluster.nimbus.submission import Step
+from storm_on_spark.cluster.nimbus.accepting.submission import Step
 from storm_on_spark.testing.simulated.process import DaemonProcess
 
 STEPS: Final = get_args(Step)

@@ -27,7 +27,7 @@ from storm_on_spark.cluster.client.settings import ClientSettings
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.errors import ConflictError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.http.guard import BEHALF
-from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, name_of
+from storm_on_spark.cluster.nimbus.accepting.submission import SubmissionState, SubmitRequest, name_of
 from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls

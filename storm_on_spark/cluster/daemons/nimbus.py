@@ -28,15 +28,15 @@ from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.leadership.clock import ClusterClock
 from storm_on_spark.cluster.leadership.zookeeper_elector import ZooKeeperLeaderElector
-from storm_on_spark.cluster.nimbus.code_gate import code_gate
-from storm_on_spark.cluster.nimbus.code_sync import CodeSync
+from storm_on_spark.cluster.nimbus.accepting.inbox import Inbox
+from storm_on_spark.cluster.nimbus.accepting.submission import OnStep, Submissions
+from storm_on_spark.cluster.nimbus.code.gate import code_gate
+from storm_on_spark.cluster.nimbus.code.sync import CodeSync
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.leader import Leader
-from storm_on_spark.cluster.nimbus.liveness import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.new_signatures import sign_anew
+from storm_on_spark.cluster.nimbus.scheduling.liveness import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
-from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions
 from storm_on_spark.cluster.paths import NIMBUSES
 from storm_on_spark.cluster.records import NimbusSummary
 from storm_on_spark.cluster.rest.app import make_app

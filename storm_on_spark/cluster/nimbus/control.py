@@ -32,12 +32,12 @@ from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperR
 from storm_on_spark.cluster.leadership import LeaderElector
 from storm_on_spark.cluster.log_config import changed, shown_levels
 from storm_on_spark.cluster.nimbus import lifecycle
+from storm_on_spark.cluster.nimbus.accepting.inbox import Inbox
+from storm_on_spark.cluster.nimbus.accepting.submission import Submissions, SubmissionState, SubmitRequest, state_of
 from storm_on_spark.cluster.nimbus.credentials import store_credentials
-from storm_on_spark.cluster.nimbus.draining import DrainPage, drain_page, supervisor_named
-from storm_on_spark.cluster.nimbus.inbox import Inbox
 from storm_on_spark.cluster.nimbus.repairs import LISTED, Problem, problems
+from storm_on_spark.cluster.nimbus.scheduling.draining import DrainPage, drain_page, supervisor_named
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
-from storm_on_spark.cluster.nimbus.submission import Submissions, SubmissionState, SubmitRequest, state_of
 from storm_on_spark.cluster.paths import CHECKPOINTS, CODE, DRAINS, LOGCONFIGS, NAMES, STORMS
 from storm_on_spark.cluster.records import (
     ChangeRecord,

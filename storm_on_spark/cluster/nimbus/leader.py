@@ -16,10 +16,10 @@ from storm_on_spark.cluster.code.distributor import CodeDistributor
 from storm_on_spark.cluster.errors import CodeError, ConflictError
 from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperReader
 from storm_on_spark.cluster.nimbus import lifecycle
-from storm_on_spark.cluster.nimbus.draining import drained_of
-from storm_on_spark.cluster.nimbus.liveness import Drivers, Heartbeats
-from storm_on_spark.cluster.nimbus.scheduler import Decision, Unknown, finished, schedule
-from storm_on_spark.cluster.nimbus.submission import OnStep, Submissions, name_of
+from storm_on_spark.cluster.nimbus.accepting.submission import OnStep, Submissions, name_of
+from storm_on_spark.cluster.nimbus.scheduling.draining import drained_of
+from storm_on_spark.cluster.nimbus.scheduling.liveness import Drivers, Heartbeats
+from storm_on_spark.cluster.nimbus.scheduling.scheduler import Decision, Unknown, finished, schedule
 from storm_on_spark.cluster.paths import (
     ASSIGNMENTS,
     CHECKPOINTS,

@@ -27,10 +27,10 @@ from storm_on_spark.cluster.http.limits import LEAST_RATE
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, path_parameter, read_json, refusal
 from storm_on_spark.cluster.http.scraped import Scraped
 from storm_on_spark.cluster.http.views import View
+from storm_on_spark.cluster.nimbus.accepting.submission import SubmissionState, SubmitRequest, check_key
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.draining import DrainPage
 from storm_on_spark.cluster.nimbus.repairs import Problem
-from storm_on_spark.cluster.nimbus.submission import SubmissionState, SubmitRequest, check_key
+from storm_on_spark.cluster.nimbus.scheduling.draining import DrainPage
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
 from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
 from storm_on_spark.cluster.rest.lag import lag_page

@@ -13,7 +13,7 @@ import msgspec
 from storm_on_spark.api.info import MetricInfo, TopologyInfo
 from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
+from storm_on_spark.cluster.nimbus.scheduling.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
 from storm_on_spark.cluster.rest.kept import Kept

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from storm_on_spark.cluster.heartbeats.knowledge import PacemakerState
-from storm_on_spark.cluster.nimbus.draining import drained_of
+from storm_on_spark.cluster.nimbus.scheduling.draining import drained_of
 from storm_on_spark.cluster.paths import STORMS
 from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo
 from storm_on_spark.cluster.rest.durations import pretty

@@ -15,8 +15,8 @@ from storm_on_spark.api.config.secrets import hidden, scrubbed
 from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
 from storm_on_spark.cluster.errors import ForbiddenError, RecordError, TransitionError, UnavailableError
 from storm_on_spark.cluster.http.frames import MOST_BYTES, FrameError, FrameService
+from storm_on_spark.cluster.nimbus.accepting.submission import check_name
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.submission import check_name
 from storm_on_spark.cluster.records import StormBase
 from storm_on_spark.cluster.rest import topology_page
 from storm_on_spark.cluster.rest.picture import Picture

@@ -22,8 +22,8 @@ from storm_on_spark.cluster.code.checksums import CODE, artifacts_of
 from storm_on_spark.cluster.code.packing import archive
 from storm_on_spark.cluster.code.packing.bundle import pack_files
 from storm_on_spark.cluster.errors import CodeError
+from storm_on_spark.cluster.nimbus.accepting.submission import SubmitRequest, check_name
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.nimbus.submission import SubmitRequest, check_name
 from storm_on_spark.cluster.plan_summary import MAX_TASKS, PlanSummary
 from storm_on_spark.cluster.thrift.interface import interface
 from storm_on_spark.cluster.thrift.uploads import Uploads

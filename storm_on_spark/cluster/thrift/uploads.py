@@ -18,7 +18,7 @@ from typing import Final
 
 from storm_on_spark.cluster.code.checksums import CODE, MAX_BYTES
 from storm_on_spark.cluster.errors import ChecksumError, CodeError, LimitError
-from storm_on_spark.cluster.nimbus.inbox import Inbox
+from storm_on_spark.cluster.nimbus.accepting.inbox import Inbox
 
 MOST_UPLOADS: Final = 32
 """That this Nimbus keeps at the same time; half of the inbox."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from storm_on_spark.cluster.code.distributors.local import LocalFileSystemCodeDistributor
 from storm_on_spark.cluster.errors import CodeError
-from storm_on_spark.cluster.nimbus.submission import name_of
+from storm_on_spark.cluster.nimbus.accepting.submission import name_of
 
 
 class ChoosyDistributor(LocalFileSystemCodeDistributor):

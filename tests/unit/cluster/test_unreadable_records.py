@@ -10,11 +10,11 @@ import pytest
 from memory_state import MemoryCode, MemoryState
 from msgspec.structs import replace
 
-from storm_on_spark.cluster.nimbus.code_gate import code_gate
+from storm_on_spark.cluster.nimbus.accepting.submission import Submissions
+from storm_on_spark.cluster.nimbus.code.gate import code_gate
 from storm_on_spark.cluster.nimbus.leader import Leader
-from storm_on_spark.cluster.nimbus.liveness import Drivers, Heartbeats
+from storm_on_spark.cluster.nimbus.scheduling.liveness import Drivers, Heartbeats
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
-from storm_on_spark.cluster.nimbus.submission import Submissions
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CODE, OWNERS, STORMS, SUBMISSIONS, SUPERVISORS, WORKERBEATS
 from storm_on_spark.cluster.records import (
     Record,

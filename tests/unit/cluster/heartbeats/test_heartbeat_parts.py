@@ -17,8 +17,8 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.errors import RecordError
 from storm_on_spark.cluster.heartbeats.settings import STORES, PacemakerSettings, StoreSettings
 from storm_on_spark.cluster.heartbeats.values import SupervisorPulse, pack, unpack, worker_path
-from storm_on_spark.cluster.nimbus.liveness import Drivers
-from storm_on_spark.cluster.nimbus.scheduler import schedule
+from storm_on_spark.cluster.nimbus.scheduling.liveness import Drivers
+from storm_on_spark.cluster.nimbus.scheduling.scheduler import schedule
 from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Pulse, decode
 from storm_on_spark.cluster.records import MAX_BYTES
 from storm_on_spark.cluster.state.newest import Newest, newer

@@ -11,7 +11,7 @@ from storm_on_spark.cluster.heartbeats.pulses import PulseReader
 from storm_on_spark.cluster.heartbeats.reader import Beaters, PacemakerReader
 from storm_on_spark.cluster.heartbeats.settings import PacemakerSettings
 from storm_on_spark.cluster.heartbeats.values import pack, worker_name, worker_path
-from storm_on_spark.cluster.nimbus.liveness import Drivers
+from storm_on_spark.cluster.nimbus.scheduling.liveness import Drivers
 from storm_on_spark.cluster.pacemaker.messages import MessageType, Pulse
 from storm_on_spark.cluster.pacemaker.server import PacemakerServer
 from storm_on_spark.testing.servers.pacemaker_client import RawClient

@@ -15,7 +15,7 @@ from lengths import examples
 
 from storm_on_spark.cluster.heartbeats.rules import RULES, Facts, Hearing, Look, Verdict, judge
 from storm_on_spark.cluster.heartbeats.sticky import Sticky
-from storm_on_spark.cluster.nimbus.liveness import Drivers
+from storm_on_spark.cluster.nimbus.scheduling.liveness import Drivers
 from storm_on_spark.cluster.records import WorkerBeat
 
 WINDOW, TIMEOUT, LAUNCH, BEAT = 15.0, 30.0, 120.0, 3.0

@@ -10,7 +10,7 @@ import pytest
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.code.checksums import MAX_BYTES
 from storm_on_spark.cluster.errors import CodeError, LimitError
-from storm_on_spark.cluster.nimbus.inbox import MAX_SUBMISSIONS, Inbox
+from storm_on_spark.cluster.nimbus.accepting.inbox import MAX_SUBMISSIONS, Inbox
 
 KEY = "0" * 32
 

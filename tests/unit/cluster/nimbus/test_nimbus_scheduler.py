@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from storm_on_spark.cluster.nimbus.scheduler import Decision, schedule
+from storm_on_spark.cluster.nimbus.scheduling.scheduler import Decision, schedule
 from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo, Transition
 
 

@@ -13,8 +13,8 @@ from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
 from storm_on_spark.cluster.client.retry import Retry
 from storm_on_spark.cluster.client.settings import ClientSettings
-from storm_on_spark.cluster.nimbus.liveness import Drivers, Heartbeats
-from storm_on_spark.cluster.nimbus.submission import check_name, is_replicated, name_of, state_of
+from storm_on_spark.cluster.nimbus.accepting.submission import check_name, is_replicated, name_of, state_of
+from storm_on_spark.cluster.nimbus.scheduling.liveness import Drivers, Heartbeats
 from storm_on_spark.cluster.records import (
     Submission,
     WorkerBeat,

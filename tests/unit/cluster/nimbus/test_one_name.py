@@ -14,8 +14,8 @@ from storm_on_spark.api.errors import AlreadyAliveError
 from storm_on_spark.cluster.code.checksums import artifacts_of
 from storm_on_spark.cluster.code.packing.bundle import pack
 from storm_on_spark.cluster.errors import ConflictError, FencedError
+from storm_on_spark.cluster.nimbus.accepting.submission import Submissions, SubmitRequest
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings
-from storm_on_spark.cluster.nimbus.submission import Submissions, SubmitRequest
 from storm_on_spark.cluster.paths import COUNTER, NAMES, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.records import NameClaim, StormBase, decode
 from storm_on_spark.cluster.state import Fence

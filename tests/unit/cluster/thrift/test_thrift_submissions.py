@@ -17,8 +17,8 @@ from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.cluster.code.checksums import CODE
 from storm_on_spark.cluster.code.packing.bundle import unpack
 from storm_on_spark.cluster.errors import ChecksumError, CodeError, LimitError
-from storm_on_spark.cluster.nimbus.inbox import Inbox
-from storm_on_spark.cluster.nimbus.submission import SubmitRequest
+from storm_on_spark.cluster.nimbus.accepting.inbox import Inbox
+from storm_on_spark.cluster.nimbus.accepting.submission import SubmitRequest
 from storm_on_spark.cluster.plan_summary import MAX_TASKS
 from storm_on_spark.cluster.thrift import uploads as uploads_module
 from storm_on_spark.cluster.thrift.interface import interface

@@ -18,7 +18,7 @@ from typing import IO, Final
 
 from storm_on_spark.cluster.code.checksums import MAX_BYTES
 from storm_on_spark.cluster.errors import CodeError, LimitError
-from storm_on_spark.cluster.nimbus.submission import check_key
+from storm_on_spark.cluster.nimbus.accepting.submission import check_key
 from storm_on_spark.cluster.records import ArtifactInfo
 
 MAX_SUBMISSIONS: Final = 64

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.cluster.nimbus.scheduler import Unknown, finished, schedule
+from storm_on_spark.cluster.nimbus.scheduling.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.paths import DRAINS
 from storm_on_spark.cluster.state import ClusterSnapshot
 from storm_on_spark.launch.settings import CheckpointSettings

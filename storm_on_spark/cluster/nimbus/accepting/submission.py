@@ -34,8 +34,8 @@ from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTop
 from storm_on_spark.cluster.code.checksums import PLAN, artifacts_of, check_artifacts, read_verified
 from storm_on_spark.cluster.code.distributor import CodeDistributor, Metafile
 from storm_on_spark.cluster.errors import ClusterError, CodeError, ConflictError, RecordError
+from storm_on_spark.cluster.nimbus.accepting.storage import checkpoint_of, warnings_of
 from storm_on_spark.cluster.nimbus.settings import NimbusSettings, ReplicationSettings
-from storm_on_spark.cluster.nimbus.storage import checkpoint_of, warnings_of
 from storm_on_spark.cluster.paths import CODE, COUNTER, NAMES, STORMS, SUBMISSIONS
 from storm_on_spark.cluster.plan_summary import MAX_TASKS, PlanSummary
 from storm_on_spark.cluster.records import ArtifactInfo, CodeManifest, NameClaim, StormBase, Submission

@@ -1,0 +1,1 @@
+"""Scheduling: which slot each driver gets, who is alive, and which supervisors are drained."""
