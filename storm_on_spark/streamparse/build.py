@@ -15,9 +15,9 @@ from storm_on_spark.api.streams.grouping import GROUPINGS, FieldsGrouping, Globa
 from storm_on_spark.api.streams.stream import GlobalStreamId, StreamSpec
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.multilang import ShellBolt, ShellSpout
-from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
+from storm_on_spark.streamparse.components.adapter import PystormBolt, PystormSpout
+from storm_on_spark.streamparse.components.kinds import pystorm_class
 from storm_on_spark.streamparse.java_objects import arguments_of, make_component
-from storm_on_spark.streamparse.kinds import pystorm_class
 
 _Shell = TypeVar("_Shell", ShellBolt, ShellSpout)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.streamparse import finder
 from storm_on_spark.streamparse.build import build, is_topology
-from storm_on_spark.streamparse.project import source_folders
+from storm_on_spark.streamparse.projects.project import source_folders
 
 ENVIRONMENT: Final = "streamparse.environment"
 """The key of the configuration that has the name of the environment, which `-e` gives."""

@@ -17,10 +17,10 @@ from storm_on_spark.api.text.wording import other_format
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.multilang import ShellBolt, ShellSpout
 from storm_on_spark.streamparse import finder
-from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
 from storm_on_spark.streamparse.build import SIMPLE_GROUPINGS
+from storm_on_spark.streamparse.components.adapter import PystormBolt, PystormSpout
+from storm_on_spark.streamparse.components.kinds import pystorm_class
 from storm_on_spark.streamparse.java_objects import make_component
-from storm_on_spark.streamparse.kinds import pystorm_class
 
 VERSION: Final = 1
 _RUNNER: Final = "streamparse_run"

@@ -39,7 +39,7 @@ from storm_on_spark.connectors.kafka import FirstPollOffsetStrategy, KafkaSpout,
 from storm_on_spark.multilang import ShellBolt
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.streamparse import install
-from storm_on_spark.streamparse.adapter import PystormBolt
+from storm_on_spark.streamparse.components.adapter import PystormBolt
 
 FAN = 100
 

@@ -17,7 +17,7 @@ from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
 from storm_on_spark.cli.shared.terminal import console
-from storm_on_spark.streamparse.migrate import native_code, read_project, write_native
+from storm_on_spark.streamparse.projects.migrate import native_code, read_project, write_native
 
 
 @click.command("migrate", short_help="Show which parts of a streamparse project run here.")

@@ -17,7 +17,7 @@ from storm_on_spark.launch.conf_text import merged
 from storm_on_spark.launch.loader import Target
 from storm_on_spark.launch.settings import NameSettings
 from storm_on_spark.streamparse.front_end import ENVIRONMENT
-from storm_on_spark.streamparse.project import find_project, project_of
+from storm_on_spark.streamparse.projects.project import find_project, project_of
 
 if TYPE_CHECKING:
     _Type = click.ParamType[Any]

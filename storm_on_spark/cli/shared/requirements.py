@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.launch.loader import Target
-from storm_on_spark.streamparse.project import project_of
+from storm_on_spark.streamparse.projects.project import project_of
 
 if TYPE_CHECKING:
     from storm_on_spark.cluster.code.packing.requirements import Requirements

@@ -12,8 +12,8 @@ from storm_on_spark.api.errors import InvalidTopologyError, TupleError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import StreamSpec
 from storm_on_spark.streamparse import adapt
-from storm_on_spark.streamparse.adapter import PystormBolt, PystormSpout
-from storm_on_spark.streamparse.bridge import ReportedError
+from storm_on_spark.streamparse.components.adapter import PystormBolt, PystormSpout
+from storm_on_spark.streamparse.components.bridge import ReportedError
 from storm_on_spark.streamparse.stand_in.streamparse import (
     BatchingBolt,
     Bolt,

@@ -21,7 +21,7 @@ from storm_on_spark.cluster.code.packing.collect import collect
 from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.spark.compiled import compile_topology
-from storm_on_spark.streamparse.project import Project, project_of
+from storm_on_spark.streamparse.projects.project import Project, project_of
 
 WORDS = """
     from streamparse import Spout

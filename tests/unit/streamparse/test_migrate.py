@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from storm_on_spark.cli.main import main
-from storm_on_spark.streamparse.migrate import read_project
+from storm_on_spark.streamparse.projects.migrate import read_project
 
 FILES = {
     "config.json": '{"topology_specs": "topologies/", "virtualenv_specs": "virtualenvs/", "envs": {"prod": {}}}',

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from storm_on_spark.cli.main import main
 from storm_on_spark.streamparse import adapt, finder
-from storm_on_spark.streamparse.migrate import native_code, write_native
+from storm_on_spark.streamparse.projects.migrate import native_code, write_native
 from storm_on_spark.testing import BoltTester, make_tuple, run_spout
 
 SOURCE = '''

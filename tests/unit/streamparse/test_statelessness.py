@@ -8,8 +8,8 @@ import pytest
 
 from storm_on_spark.plan.passes.statelessness import judge
 from storm_on_spark.streamparse import adapt
-from storm_on_spark.streamparse.bolt_bridge import PENDING
 from storm_on_spark.streamparse.build import build
+from storm_on_spark.streamparse.components.bolt_bridge import PENDING
 from storm_on_spark.streamparse.stand_in.streamparse import BatchingBolt, Bolt, Grouping, Spout, Topology
 from storm_on_spark.testing import BoltTester, make_tuple
 

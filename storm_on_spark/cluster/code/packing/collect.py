@@ -19,7 +19,7 @@ from storm_on_spark.cluster.code.packing.imports import EVERYWHERE, beside, impo
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.flux.target import FluxTarget
 from storm_on_spark.launch.loader import FRONT_ENDS, load
-from storm_on_spark.streamparse.project import source_folders
+from storm_on_spark.streamparse.projects.project import source_folders
 
 _CACHES = frozenset({"__pycache__", "node_modules", "spark-warehouse", "metastore_db"})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})

@@ -1,8 +1,8 @@
 """What pystorm's spouts and bolts have in common.
 
 A component speaks in messages, as over Storm's pipe: `emit` makes a message and gives it to `send_message`. In a
-topology here `storm_on_spark.streamparse.bridge` takes the place of `send_message` and of what reads, so nothing is
-serialised. With streams of its own, as in a test, a component reads and writes them like pystorm's.
+topology here `storm_on_spark.streamparse.components.bridge` replaces `send_message` and the reading of messages, so
+nothing is serialised. A component that was given streams, as in a test, reads and writes them as pystorm's do.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from storm_on_spark.api.task.collector import OutputCollector, SpoutOutputCollec
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streamparse import finder
-from storm_on_spark.streamparse.bolt_bridge import BoltBridge
-from storm_on_spark.streamparse.bridge import SpoutBridge, make_component
-from storm_on_spark.streamparse.kinds import pystorm_bases, pystorm_class
+from storm_on_spark.streamparse.components.bolt_bridge import BoltBridge
+from storm_on_spark.streamparse.components.bridge import SpoutBridge, make_component
+from storm_on_spark.streamparse.components.kinds import pystorm_bases, pystorm_class
 
 _LOGGING: Final = frozenset(
     ("debug", "info", "warning", "warn", "error", "exception", "critical", "log", "isEnabledFor")

@@ -20,8 +20,8 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import OutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Delivery, Tuple
-from storm_on_spark.streamparse.bridge import Bridge, ReportedError, check_tuple
-from storm_on_spark.streamparse.kinds import pystorm_class, unchanged
+from storm_on_spark.streamparse.components.bridge import Bridge, ReportedError, check_tuple
+from storm_on_spark.streamparse.components.kinds import pystorm_class, unchanged
 from storm_on_spark.streamparse.named import named_tuple
 from storm_on_spark.streamparse.stand_in.pystorm.bolt import type_name
 

@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 from storm_on_spark.api.building.java_classes import CLASSES, MAKERS
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.streamparse.native import SUFFIX, Native, native_of
-from storm_on_spark.streamparse.project import find_project
+from storm_on_spark.streamparse.projects.native import SUFFIX, Native, native_of
+from storm_on_spark.streamparse.projects.project import find_project
 
 Verdict = Literal["runs", "differs", "no"]
 """It runs as it is; it runs and something is different; it does not run."""
