@@ -1,8 +1,8 @@
 """Joining two streams within an interval around each tuple: a state machine over a key-value state, without a clock.
 
 Two tuples belong together if their keys are equal and `left - before <= right <= left + after` holds for their times. A
-tuple is kept until the watermark says that no partner can come any more; so the state is bounded by what comes within
-the interval. Tuples lie in buckets by time, so that a micro-batch writes and forgets buckets, not single tuples.
+tuple is kept until the watermark shows that no partner can come any more. So the state is bounded by what arrives
+within the interval. Tuples are kept in buckets by time: a micro-batch writes and removes buckets, not single tuples.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Pair = tuple[Any, Any]
 """A tuple of each stream, or None for one that has no partner."""
 
 _BUCKETS: Final = 8
-"""How many buckets the interval has: more make smaller writes and more reads."""
+"""Number of buckets of the interval. More buckets make writes smaller, and reads more frequent."""
 _CHUNK: Final = 256
 """Keys of a bucket that are listed in one entry of the state."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """How far the times of partners may be apart, in ms, and which tuples are kept without a partner."""
+    """How far apart the times of partners may be, in ms, and which tuples without a partner are results."""
 
     before: int
     """How much earlier the right tuple may be."""
@@ -86,7 +86,7 @@ class IntervalJoin:
         return pairs
 
     def expire(self, watermark: int) -> Iterator[Pair]:
-        """Forgets the tuples that find no partner from a watermark on; yields those that had none and are kept."""
+        """Removes the tuples that can find no partner after a watermark; yields those without one that are results."""
         width = self._interval.width
         for side in (0, 1):
             buckets: list[int] = self._state.get(("buckets", side), [])

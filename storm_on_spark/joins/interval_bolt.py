@@ -28,9 +28,9 @@ J = TypeVar("J", bound="IntervalJoinBolt")
 log = logging.getLogger(__name__)
 
 LATE_TUPLES = "late-tuples"
-"""The counter of tuples that came behind the watermark."""
+"""The counter of tuples that came too late: their time is behind the watermark."""
 LATE_TUPLE_FIELD = "late_tuple"
-"""The field of the stream for late tuples, as windowed bolts have it."""
+"""The field of the stream for late tuples; that of windowed bolts has the same name."""
 
 _WATERMARK = ("watermark",)
 
@@ -38,14 +38,14 @@ _WATERMARK = ("watermark",)
 class IntervalJoinBolt(BaseStatefulBolt):
     """Joins each tuple of one stream with those of another within an interval around its time; Storm has no such bolt.
 
-    Group both streams by the fields on which they are joined. Tuples bring their time, in ms. One is kept, in the
-    bolt's state, until the watermark says that no partner can come any more: the watermark is the earlier of both
-    streams' latest times, minus the lag. A tuple behind it is late: it is logged, or emitted on the stream for late
-    tuples if there is one, counted and acked.
+    Group both streams by the fields on which they are joined. Each tuple brings its time, in ms. It is kept in the
+    bolt's state until the watermark shows that no partner can come any more. The watermark is the earlier of the two
+    streams' latest times, minus the lag. A tuple behind the watermark is late: it is counted, acked, and emitted on the
+    stream for late tuples; without such a stream it is logged.
 
-    A tuple is acked once it is in the state, which is exact; so no message timeout limits the interval. Results are
-    anchored to the tuple that completes them; a result without a partner, to the tuple that moves the watermark. If
-    time alone moves it, because a stream is idle, the result is anchored to nothing.
+    A tuple is acked as soon as it is in the state, which is exact. So no message timeout limits the interval. A pair is
+    anchored to the tuple that completes it. A result without a partner is anchored to the tuple that moves the
+    watermark, or to nothing if the watermark moves because a stream is idle.
 
     Args:
         args: an optional `Selector`; the left stream; the field on which it is joined, or a list of fields.
@@ -108,7 +108,7 @@ class IntervalJoinBolt(BaseStatefulBolt):
         before: Duration = Duration(0),  # noqa: B008
         after: Duration = Duration(0),  # noqa: B008
     ) -> J:
-        """Sets the right stream; a left tuple without a partner is a result once none can come any more."""
+        """Sets the right stream. A left tuple without a partner becomes a result when none can come any more."""
         return self._with(Kind.LEFT, stream, field, before, after)
 
     def right_join(
@@ -119,7 +119,7 @@ class IntervalJoinBolt(BaseStatefulBolt):
         before: Duration = Duration(0),  # noqa: B008
         after: Duration = Duration(0),  # noqa: B008
     ) -> J:
-        """Sets the right stream; a right tuple without a partner is a result once none can come any more."""
+        """Sets the right stream. A right tuple without a partner becomes a result when none can come any more."""
         return self._with(Kind.RIGHT, stream, field, before, after)
 
     def full_join(
@@ -130,7 +130,7 @@ class IntervalJoinBolt(BaseStatefulBolt):
         before: Duration = Duration(0),  # noqa: B008
         after: Duration = Duration(0),  # noqa: B008
     ) -> J:
-        """Sets the right stream; every tuple without a partner is a result once none can come any more."""
+        """Sets the right stream. Any tuple without a partner becomes a result when none can come any more."""
         return self._with(Kind.FULL, stream, field, before, after)
 
     def select(self: J, fields: str) -> J:
@@ -148,22 +148,22 @@ class IntervalJoinBolt(BaseStatefulBolt):
         return self
 
     def with_timestamp_field(self: J, field: str) -> J:
-        """Says which field of the tuples of both streams holds their time: an integer, in ms."""
+        """Sets the field that holds the time of a tuple, in both streams: an integer, in ms."""
         if fault := name_fault(field):
             raise InvalidTopologyError(f"the timestamp field {fault}")
         self._timestamp_field = field
         return self
 
     def with_lag(self: J, lag: Duration) -> J:
-        """Sets by how much times of one stream may be out of order; by default not at all."""
+        """Sets how far the times of one stream may be out of order. By default they must be in order."""
         self._lag = _ms(lag, "lag")
         return self
 
     def with_idle_timeout(self: J, timeout: Duration) -> J:
-        """Sets after which time without tuples a stream no longer holds back the watermark.
+        """Sets how long a stream may be silent before it no longer holds back the watermark.
 
-        By default never: then one stream that falls silent keeps all tuples of the other. What comes on such a stream
-        later may be late.
+        By default there is no limit: while one stream is silent, all tuples of the other are kept. A tuple that comes
+        later on a stream that was idle may be late.
         """
         milliseconds = _ms(timeout, "idle timeout")
         if not milliseconds:
@@ -212,27 +212,27 @@ class IntervalJoinBolt(BaseStatefulBolt):
             declarer.declare_stream(self._late_stream, Fields(LATE_TUPLE_FIELD))
 
     def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
-        """Declares what tells that a stream is idle while nothing comes."""
+        """Declares the timer that notices an idle stream while no tuple comes."""
         return {} if self._idle_ms is None else {"idle": self._idle_ms}
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
-        """Keeps what it needs."""
+        """Keeps the collector, the context and the streams, and registers the counter of late tuples."""
         self._collector, self._context = collector, context
         self._late = context.register_counter(LATE_TUPLES)
         self._streams = list(context.this_sources())
 
     def init_state(self, state: KeyValueState) -> None:
-        """Takes the state."""
+        """Keeps the state, and creates the join over it."""
         self._state = state
         self._join = IntervalJoin(self._interval, state)
 
     def execute(self, tup: Tuple) -> None:
-        """Emits the results of a tuple, and those of tuples that find no partner any more."""
+        """Emits the pairs that a tuple completes, and the results without a partner that are due now."""
         now = 0 if self._idle_ms is None else self._context.time_ms
         watermark: WatermarkGenerator[Any] | None = self._state.get(_WATERMARK)
         if watermark is None:
             watermark = WatermarkGenerator(self._streams, self._lag, self._idle_ms, now)
-        # The checkpoint may be of a bolt with others.
+        # The saved watermark may have another lag and idle timeout, from before a restart.
         watermark.define(self._lag, self._idle_ms)
         if not tup.is_timer:
             time = self._time(tup)

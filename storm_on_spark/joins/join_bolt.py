@@ -30,8 +30,8 @@ class JoinBolt(BaseWindowedBolt):
     """Joins two or more streams within a window; Storm's `JoinBolt`.
 
     Group every stream by the fields on which it is joined. Streams are told apart by the component that emits them, or
-    by their stream id, with `JoinBolt(Selector.STREAM, ...)`. A tuple whose fields to join on are missing or None is in
-    no result. Each result is anchored to the tuples that it was made from.
+    by their stream id, with `JoinBolt(Selector.STREAM, ...)`. A tuple is in no result if a field on which it is joined
+    is missing or None. Each result is anchored to the tuples that it was made from.
 
     Args:
         args: an optional `Selector`; the first stream; the field on which it is joined, or a list of fields. A field
@@ -64,7 +64,7 @@ class JoinBolt(BaseWindowedBolt):
         self._stream = DEFAULT_STREAM
 
     def join(self: J, new_stream: str, field: str | Iterable[str], prior_stream: str) -> J:
-        """Joins a further stream: results are tuples of both.
+        """Joins one more stream: each result has tuples of both.
 
         Args:
             new_stream: the stream.
@@ -75,15 +75,15 @@ class JoinBolt(BaseWindowedBolt):
         return self._add(Kind.INNER, new_stream, field, prior_stream)
 
     def left_join(self: J, new_stream: str, field: str | Iterable[str], prior_stream: str) -> J:
-        """Joins a further stream; what has no partner in it stays, with None for its fields."""
+        """Joins one more stream. Results without a partner in it stay, with None for its fields."""
         return self._add(Kind.LEFT, new_stream, field, prior_stream)
 
     def right_join(self: J, new_stream: str, field: str | Iterable[str], prior_stream: str) -> J:
-        """Joins a further stream; its tuples without a partner stay, with None for all other fields."""
+        """Joins one more stream. Its tuples without a partner stay, with None for all other fields."""
         return self._add(Kind.RIGHT, new_stream, field, prior_stream)
 
     def full_join(self: J, new_stream: str, field: str | Iterable[str], prior_stream: str) -> J:
-        """Joins a further stream; what has no partner stays on both sides."""
+        """Joins one more stream. Whatever has no partner stays, on both sides."""
         return self._add(Kind.FULL, new_stream, field, prior_stream)
 
     def select(self: J, fields: str) -> J:

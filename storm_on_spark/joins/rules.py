@@ -25,12 +25,12 @@ class Selector(Enum):
     """By the component that emits it."""
 
     def of(self, tup: Tuple) -> str:
-        """Returns what a tuple's stream is called."""
+        """Returns the name of a tuple's stream."""
         return tup.source_stream if self is Selector.STREAM else tup.source_component
 
 
 class Kind(Enum):
-    """What becomes of a tuple without a partner."""
+    """The kind of a join: what happens to tuples without a partner."""
 
     INNER = "join"
     LEFT = "left join"
@@ -63,8 +63,8 @@ class Step:
 class JoinPlan:
     """The streams of a join, in order.
 
-    Storm's rules: the key of the stream before is what that stream itself is joined on. A tuple whose key is missing or
-    None is in no result, of outer joins either.
+    The rules are Storm's. The key of an earlier stream is the one on which that stream itself is joined. A tuple whose
+    key is missing or None is in no result, not even in that of an outer join.
     """
 
     selector: Selector

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 Name = tuple[str, str | int, str]
-"""What was counted, and two words more: see the constants below."""
+"""What was counted, and two values that say more: see the constants below."""
 Key = tuple[str, int, str, str | int, str]
 """A component, a task of it, and a `Name`."""
 Amounts = dict[Key, int]
@@ -34,7 +34,7 @@ METRIC_BIN: Final = "metric_bin"
 METRIC: Final = "metric"
 
 FORMER_TASK: Final = -1
-"""Stands for the tasks that a component had before a rebalance and has no more."""
+"""Stands for all tasks that a component had before a rebalance and no longer has."""
 
 
 def add(total: dict[Any, int], amounts: Mapping[Any, int]) -> None:
@@ -52,7 +52,7 @@ def add(total: dict[Any, int], amounts: Mapping[Any, int]) -> None:
 
 
 def subtract(total: dict[Any, int], amounts: Mapping[Any, int]) -> None:
-    """Takes amounts out of a total again; what comes to zero is not kept."""
+    """Subtracts amounts from a total, and removes the keys that come to zero."""
     for key, amount in amounts.items():
         left = total.get(key, 0) - amount
         if left:
@@ -90,7 +90,7 @@ def _key(component: str, task: int, name: str, first: str | int, second: str) ->
 
 
 def moved(amounts: Mapping[Key, int], tasks: Mapping[str, Iterable[int]]) -> Amounts:
-    """Returns the amounts of the components that there are; those of tasks that are gone as those of `FORMER_TASK`.
+    """Returns the amounts of the present components; those of tasks that are gone count for `FORMER_TASK`.
 
     Args:
         amounts: of a former plan.

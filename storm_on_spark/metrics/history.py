@@ -26,7 +26,7 @@ class Saved:
 
     Args:
         windows: what was counted.
-        batch: the last micro-batch that is counted; what runs again up to it counts no second time.
+        batch: the last micro-batch that is counted. Up to it, a repeated micro-batch is not counted again.
     """
 
     windows: Windows

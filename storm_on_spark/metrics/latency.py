@@ -1,8 +1,8 @@
 """Latencies as sketches: DDSketch of the library `ddsketch`, with counts by bin that can be subtracted, too.
 
-A quantile is off by at most 1.5 % of its value, whatever the distribution. A sketch of KLL takes an array of latencies
-in a tenth of the time, but its error is one of ranks: its p99 may be any value between p98 and p100. It can't be
-subtracted either, so that a window would have to add up its buckets at each look. See decision 44.
+A quantile is off by at most 1.5 % of its value, whatever the distribution. A KLL sketch adds an array of latencies in a
+tenth of the time, but its error is in the rank: its p99 may be any value between p98 and p100. Nor can it be
+subtracted, so a window would have to add up its buckets whenever it is read. See decision 44.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _ACCURACY: Final = 0.01
 _LEAST_MS: Final = 1e-4
-"""A tenth of a microsecond: shorter times count as this one."""
+"""A tenth of a microsecond; shorter latencies count as this one."""
 _MOST_MS: Final = 1e15
 _LOWER_BITS: Final = np.uint32(16)
-"""Of a float32; without them it has 8 binary digits, so that bins come from a table. Adds 0.4 % to the error."""
+"""Bits of a float32 that are ignored, so that a table can give the bin. This adds 0.4 % to the error."""
 QUANTILES: Final = (50, 95, 99)
 
 
@@ -40,7 +40,7 @@ def bin_of(milliseconds: float) -> int:
 
 
 def bins_of(milliseconds: NDArray[np.floating[Any]]) -> dict[int, int]:
-    """Returns how many latencies are in which bin.
+    """Returns the number of latencies in each bin.
 
     Example:
         >>> bins = bins_of(np.array([10.0] * 99 + [1000.0]))
@@ -57,7 +57,7 @@ def bins_of(milliseconds: NDArray[np.floating[Any]]) -> dict[int, int]:
 
 
 def _upper(milliseconds: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-    """Returns the upper bits of latencies, which are in the order of these."""
+    """Returns the upper bits of latencies; they sort as the latencies do."""
     bits = np.clip(milliseconds, _LEAST_MS, _MOST_MS).astype(np.float32).view(np.uint32)
     upper: NDArray[np.int64] = (bits >> _LOWER_BITS).astype(np.int64)
     return upper
@@ -87,12 +87,12 @@ def quantiles(bins: Mapping[int, int], percents: Iterable[float] = QUANTILES) ->
 
 
 def _rounded(milliseconds: float) -> float:
-    """Returns four digits: what the sketch knows, and no more."""
+    """Returns a latency with four digits: the sketch is not more exact."""
     return float(f"{milliseconds:.4g}")
 
 
 class Latencies:
-    """Latencies of one kind: how many in which bin, and their sum.
+    """Latencies of one kind: the number in each bin, and their sum.
 
     Example:
         >>> latencies = Latencies()

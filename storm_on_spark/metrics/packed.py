@@ -13,16 +13,16 @@ from typing import Any, Final
 from storm_on_spark.api.info import COUNTERS, ComponentWindow, LatencyInfo, StreamCounts, TaskCounts, WindowInfo
 
 _MOST_CHARS: Final = 200_000
-"""Of a text. What would take more has no counts of single tasks, or is left out."""
+"""The longest text. If windows need more, the counts of single tasks are left out, then the windows."""
 _MOST_BYTES: Final = 16 << 20
-"""That a text may unpack to."""
+"""The most that a text may unpack to."""
 _MOST_UNPACKED: Final = 32
 """Texts whose windows stay in memory: those of 50 components with 4 tasks each take 0.7 MB."""
 _LATENCIES: Final = ("execute", "process", "complete")
 
 
 def pack_windows(windows: Mapping[str, WindowInfo]) -> str:
-    """Returns windows as a text for `unpack_windows`; empty if there is too much for a heartbeat.
+    """Returns windows as a text for `unpack_windows`; an empty one if they are too large for a heartbeat.
 
     Example:
         >>> windows = {"600": WindowInfo("600", 12.5, {"split": ComponentWindow(emitted=7)})}
@@ -58,9 +58,9 @@ def unpack_windows(text: str) -> dict[str, WindowInfo]:
 
 
 class PackedWindows(Mapping[str, WindowInfo]):
-    """The windows of a text, unpacked when somebody looks: a Nimbus has many heartbeats, and shows few windows.
+    """The windows of a text, unpacked on first use: a Nimbus has many heartbeats and shows few of their windows.
 
-    The windows of the texts that were looked at last stay unpacked. A text that `pack_windows` has not made has none.
+    The windows of the texts that were used last stay unpacked. A text that is not from `pack_windows` has no windows.
 
     Example:
         >>> windows = {"600": WindowInfo("600", 12.5, {"split": ComponentWindow(emitted=7)})}

@@ -17,7 +17,7 @@ _COUNTS = {
     names.FAILED: "__fail-count",
 }
 _LATENCIES = {
-    # Of what, by which count: Storm's name. Values are means in ms.
+    # A sum and the count to divide it by -> Storm's name. Values are means in ms.
     names.EXECUTE_NS: (names.EXECUTED, "__execute-latency"),
     names.PROCESS_NS: (names.ACKED, "__process-latency"),
     names.COMPLETE_NS: (names.ACKED, "__complete-latency"),
@@ -51,7 +51,7 @@ def points(news: Mapping[Key, int]) -> Iterator[tuple[str, int, list[DataPoint]]
 
 
 def news(before: Amounts, now: Amounts) -> Amounts:
-    """Returns what was counted since. A count that fell has started over, and counts whole."""
+    """Returns what was counted between two readings. A count that fell has begun again at zero."""
     found: Amounts = {}
     for key, amount in now.items():
         known = before.get(key, 0)

@@ -1,7 +1,8 @@
 """Metrics as Prometheus reads them, made by its own client library.
 
-`FAMILIES` is the one table of names, units and meanings; `docs/metrics.md` shows it. Counters are those of all time,
-which go on over restarts: Prometheus makes windows of them by itself. Latencies are those of the last ten minutes.
+`FAMILIES` is the one table of names, units and meanings; `docs/metrics.md` shows it. Counters count since the topology
+was first started, and restarts don't reset them; Prometheus computes windows itself. Latencies are those of the last
+ten minutes.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Samples:
         self._found: dict[str, list[tuple[tuple[str, ...], float]]] = {}
 
     def add(self, name: str, labels: tuple[str, ...], value: float | None) -> None:
-        """Adds a sample; None is none."""
+        """Adds a sample; does nothing for None."""
         if value is not None:
             self._found.setdefault(name, []).append((labels, float(value)))
 

@@ -3,9 +3,9 @@
 A window is a ring of 20 closed buckets and an open one. Buckets begin at multiples of their width on the topology's
 timeline, so a window goes back to the beginning of a bucket: at least its whole length, and at most a twentieth more.
 
-An amount is added once, to the slot of 30 s that is the narrowest bucket. When a slot ends, the wider buckets get its
-sums. A closed bucket is packed; what all closed buckets of a window come to is kept beside it, and what leaves the ring
-is subtracted. So a look costs the same however long the window is.
+An amount is added once, to the slot of 30 s, which is the narrowest bucket. When a slot ends, its sums are added to the
+wider buckets. Closed buckets are packed. A window keeps the sum of its closed buckets, and subtracts a bucket that
+leaves the ring. So reading a window costs the same however long it is.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SLOT_SECS: Final = 30
 class Timeline:
     """The time of a topology's windows, in seconds since the epoch.
 
-    It goes on steadily while a process runs, whatever is done to the machine's clock, and never back over restarts: a
-    start at an earlier time than the last one ended continues there.
+    While a process runs, it advances steadily, even if the machine's clock is set. It never goes back at a restart: if
+    the clock is behind the end of the last run, the timeline continues from that end.
 
     Args:
         wall: seconds since the epoch, at the start.
@@ -62,11 +62,11 @@ class Ring:
         self.open: Amounts = {}
         #: Closed buckets that aren't empty, oldest first.
         self.closed: deque[tuple[int, bytes]] = deque()
-        #: Of all closed buckets.
+        #: The sums over all closed buckets.
         self.total: Amounts = {}
 
     def advance(self, index: int) -> None:
-        """Makes another bucket the open one."""
+        """Closes the open bucket if a later one begins, and subtracts buckets that leave the ring."""
         if index > self.index:
             if self.open:
                 self.closed.append((self.index, pack(self.open)))
@@ -100,16 +100,16 @@ class Windows:
 
     def __init__(self, began: float) -> None:
         self.began = began
-        #: When something was added or asked last.
+        #: When something was last added or read.
         self.seen = began
         self.rings = {name: Ring(secs // BUCKETS) for name, secs in WINDOWS.items() if secs is not None}
         self.ever: Amounts = {}
-        #: What the open slot has: of the rings, only the narrowest one has a slot as its bucket.
+        #: The amounts of the open slot, which are in no ring yet.
         self._slot: Amounts = {}
         self._advance(began)
 
     def add(self, amounts: Mapping[Key, int], now: float) -> None:
-        """Counts amounts; one of an earlier time than the last counts as of the last.
+        """Counts amounts. An earlier time than the last one counts as the last one.
 
         Args:
             amounts: by key.
@@ -144,7 +144,7 @@ class Windows:
         return max(0.0, self.seen - begins)
 
     def close_slot(self) -> None:
-        """Gives the sums of the open slot to the buckets around it, so that they alone hold everything."""
+        """Adds the sums of the open slot to all buckets that contain it; after that, the buckets hold everything."""
         for ring in self.rings.values():
             add(ring.open, self._slot)
         add(self.ever, self._slot)

@@ -16,13 +16,13 @@ _END_SECS = 10.0
 
 @contextlib.contextmanager
 def answer_only(json: bool) -> Iterator[TextIO]:
-    """Keeps standard output for the answer, which goes to the stream that this yields.
+    """Keeps standard output for the answer: the answer is written to the stream that this yields.
 
-    What child processes print, spout hosts above all, goes to standard error. So does what user code prints in this
-    process when the answer is a JSON document.
+    What child processes print, such as spout hosts, goes to standard error. If the answer is a JSON document, what user
+    code prints in this process goes there too.
 
-    `spark-submit` puts the standard error of the program that it starts on its own standard output. There a JSON
-    document is alone all the same: everything else goes to the standard error of Spark's JVM.
+    `spark-submit` sends the standard error of its program to its own standard output. Under it a JSON document is still
+    alone on standard output: everything else goes to the standard error of Spark's JVM.
     """
     standard = sys.stdout
     if not _is_descriptor_1(standard):  # a test's or a notebook's
@@ -52,7 +52,7 @@ def _standard_error_elsewhere(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    # Before there is a second thread: when two import PySpark at once, one of them finds it half imported and fails.
+    # Before a second thread starts: if two threads import PySpark at once, one finds it half imported and fails.
     import pyspark.sql  # noqa: F401
 
     reader, writer = os.pipe()

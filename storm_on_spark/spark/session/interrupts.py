@@ -1,6 +1,6 @@
 """Signals while Spark starts and ends in a process that isn't ours, such as a script's or a notebook's.
 
-What a signal means there is the user's affair. It only comes when nothing is lost by it.
+The user's code decides what a signal does. It is only delayed until nothing is lost by it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from storm_on_spark.runtime.processes.ending.signals import TO_END, put_back
 
 _AGAIN_SECS: Final = 0.1
 _LONG_SECS: Final = 10.0
-"""A second interrupt so long after the first does not wait any more: the JVM may not answer."""
+"""A second interrupt this long after the first is not delayed any more: the JVM may not answer."""
 
 Handler = Callable[[int, FrameType | None], Any]
 
@@ -27,16 +27,15 @@ _taken: Handler | None = None
 
 @contextlib.contextmanager
 def held(hurry: Callable[[], object], exiting: bool = False, after_secs: float = 0.0) -> Iterator[None]:
-    """Holds the signals that are to end this process back until the end of the block, which is to come soon then.
+    """Delays signals that end this process until the end of the block, and makes the block end soon.
 
-    These are those that Python, PySpark or `take_over` handles. What a handler of other code makes of a signal is its
-    affair.
+    Only signals that Python, PySpark or `take_over` handles are delayed; handlers of other code are left alone.
 
     Args:
-        hurry: called from the first signal on, again and again until the end of the block; it makes that come. What
-            the block raises because of it counts for nothing.
-        exiting: whether the process ends anyway. An interrupt has no further effect then.
-        after_secs: how long after the first signal the end of the block is waited for without `hurry`.
+        hurry: makes the block end. It is called again and again, from the first signal until the end of the block.
+            Exceptions that the block raises after a signal are ignored.
+        exiting: whether the process ends anyway. Then an interrupt has no further effect.
+        after_secs: how long to wait after the first signal before `hurry` is called.
     """
     former: dict[int, Handler] = {}
     seen: list[int] = []
@@ -75,7 +74,7 @@ def held(hurry: Callable[[], object], exiting: bool = False, after_secs: float =
 
 @contextlib.contextmanager
 def handlers_kept() -> Iterator[None]:
-    """Lets PySpark install its handler of Ctrl-C, which raises, only at the end, and only in the place of Python's."""
+    """Lets PySpark install its handler of Ctrl-C, which raises, at the end only, and only if Python's is there."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -97,10 +96,10 @@ def handlers_kept() -> Iterator[None]:
 
 
 class InterruptsWait:
-    """Has interrupts wait while this process talks to Spark's JVM, so that they come where nothing is lost by them.
+    """Delays interrupts while this process talks to Spark's JVM, until nothing is lost by them.
 
-    Py4J logs tracebacks for one that comes amid a command. PySpark's handler also cancels all jobs of the session,
-    those of other topologies included. A handler that other code installed stays.
+    During a command, Py4J logs tracebacks for an interrupt, and PySpark's handler cancels all jobs of the session,
+    including those of other topologies. A handler that other code installed stays.
 
     Example:
         >>> with InterruptsWait() as interrupts:
@@ -146,7 +145,7 @@ class InterruptsWait:
 
     @contextlib.contextmanager
     def let_through(self) -> Iterator[None]:
-        """Handles interrupts as before within: the block does not talk to the JVM, or sees to it itself.
+        """Handles interrupts as usual within: the block does not talk to the JVM, or protects itself.
 
         Raises:
             KeyboardInterrupt: one has come.

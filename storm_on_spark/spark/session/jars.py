@@ -1,8 +1,8 @@
 """Optional jars: fetched once, checked, cached, never required.
 
-Spark's wheel carries Ivy, which resolves from the public Maven repository with nothing but Java; where Ivy
-reaches nothing but `mvn` is set up (a company mirror in its settings), Maven fetches. What could not be had
-is not asked for again for a day, so an offline machine does not wait at every start.
+Spark's wheel contains Ivy, which fetches from the public Maven repository and needs only Java. If Ivy reaches nothing
+and `mvn` is installed (with a company's mirror in its settings, say), Maven fetches. After a failure there is no new
+attempt for a day, so a machine without a network does not wait at every start.
 
 `make setup` fetches all of them, by `main`.
 """
@@ -68,7 +68,7 @@ class JarSet:
     jars: tuple[Jar, ...]
     without: str
     patience_secs: float = 40.0
-    """Most time that one resolver may take."""
+    """The longest time that one resolver may take."""
 
 
 BARE_LOCAL_FS = JarSet(
@@ -129,16 +129,15 @@ def cache() -> Path:
 def fetch(
     jars: JarSet, root: Path | None = None, *, now: float | None = None, again: bool = False
 ) -> tuple[Path, ...] | None:
-    """Returns the paths of the jars, fetched if the cache lacks them, or None where they can't be had.
+    """Returns the paths of the jars, fetched if the cache lacks them, or None if they can't be fetched.
 
-    The first time that they can't be had, a warning says what that costs. Several processes may call this at
-    once.
+    The first failure logs a warning that says what is lost without them. Several processes may call this at once.
 
     Args:
         jars: what to fetch.
         root: the cache; by default this user's.
         now: seconds since the epoch.
-        again: ask also if they could not be had within the last day; the caller then reports it, not a warning.
+        again: try even if the last attempt failed within a day. Then the caller reports a failure; there is no warning.
     """
     found = cached(jars, root)
     if found is not None:
@@ -165,12 +164,12 @@ def fetch(
 
 
 def use(spark: SparkSession, jars: JarSet, provides: str) -> None:
-    """Lets a session that runs already use the jars, fetched if the cache lacks them; executors get them from there.
+    """Adds jars to a running session and its executors; fetches them if the cache lacks them.
 
     Args:
         spark: the session.
         jars: what it is to have.
-        provides: a class of theirs. Where the session has it, it stays as it is.
+        provides: a class of theirs. A session that has it already stays as it is.
 
     Raises:
         SetupError: the jars can't be had.
@@ -190,7 +189,7 @@ def use(spark: SparkSession, jars: JarSet, provides: str) -> None:
         if loader is None:
             raise SetupError(f"put the jars on the class path of Spark: {', '.join(map(str, found))}")
     for path in found:
-        # spark-submit's loader is above all others. Those of a session don't do: with them the driver can't read the
+        # spark-submit's loader is above all others. A loader of the session won't do: with it the driver can't read the
         # exceptions of tasks that have classes of the jar.
         loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
         spark.sparkContext._jsc.addJar(str(path))  # noqa: SLF001 # no public way

@@ -71,14 +71,14 @@ _LISTS = {"spark.archives": ",", "spark.executorEnv.PYTHONPATH": os.pathsep}
 """Settings that get longer where `spark-submit` has some of its own, and what stands between their parts."""
 _STOP_SECS = 20.0
 _READY_SECS = 4.0
-"""For a session to be ready, so that a signal can end it in order."""
+"""How long a signal waits for the session to be ready, so that it can be ended in order."""
 _KILLED_SECS = 5.0
-"""For the files of a JVM that was killed to be removed."""
+"""How long the removal of the files of a killed JVM may take."""
 
 _lock = threading.Lock()
 _latest_log: Path | None = None
 _pump: OutputPump | None = None
-"""Of the JVM that we started; it ends when the JVM and the last Python worker have."""
+"""The pump of the JVM that we started. It ends when the JVM and the last Python worker have ended."""
 _scratch: Path | None = None
 """That JVM's temporary files."""
 _sockets: Path | None = None
@@ -91,18 +91,18 @@ def local_session(
     """Returns a SparkSession on this machine, made for topologies.
 
     A process has at most one Spark context: if there is one already, its session is returned as it is. Under
-    `spark-submit`, or after an earlier session of somebody else, there is a JVM already: then what it was
-    started with counts, and ours is added. `check_session` says what such a session lacks.
+    `spark-submit`, or after an earlier session of other code, there is a JVM already. Then the settings that it was
+    started with win, and ours are added. `check_session` says what such a session lacks.
 
     Args:
         master: `local[N]`, `local-cluster[...]` or a cluster's address; by default `local` with all cores. A
-            local master gets four attempts per task where it doesn't say otherwise.
+            local master gets four attempts per task unless it names another number.
         conf: settings of Spark that go before ours.
-        checkpoint: of the topology that is to run; what its store needs is put on the class path.
+        checkpoint: the checkpoint of the topology; the jars for its store are put on the class path.
 
     Raises:
-        SetupError: no Java that Spark runs on, or Spark does not start (the message names the log file), or PySpark
-            would connect to a remote session, or the checkpoint is in a store whose jars can't be had.
+        SetupError: there is no Java that Spark runs on, or Spark does not start (the message names the log file), or
+            PySpark would connect to a remote session, or the jars for the checkpoint's store can't be fetched.
     """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -114,7 +114,7 @@ def local_session(
                 session = SparkSession.builder.getOrCreate()
             interrupts.check()
             return session
-        # Its user has stopped the session by itself. What a session reads from the environment at its start is gone.
+        # The user stopped the session without `stop_session`. What a session reads from the environment is gone.
         _end_jvm()
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:  # noqa: SLF001
             return _join(master, dict(conf or {}))
@@ -147,7 +147,7 @@ def _stop(spark: SparkSession) -> None:
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
             spark.stop()
     except (Py4JNetworkError, OSError):
-        # PySpark stops at its first call of the JVM. The remaining steps need no JVM.
+        # PySpark's own `stop` ended at its first call of the JVM. The remaining steps need no JVM.
         spark.sparkContext.stop()
         SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001 # as its stop() does
         SQLContext._instantiatedContext = None  # noqa: SLF001
@@ -156,7 +156,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def log_file(spark: SparkSession | None = None) -> Path | None:
-    """Returns where the log of `spark`, or of the session started last, is. None if we did not start it."""
+    """Returns the log file of `spark`, or of the session started last; None if we did not start it."""
     if spark is None:
         return _latest_log
     name = spark.sparkContext.getConf().get(LOG_KEY)
@@ -184,7 +184,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
         for key in (MEMORY, JAVA_OPTIONS, CLASS_PATH):
             if key in settings:
                 launch.set(key, settings.pop(key))
-        # A local-cluster has executors to start, for which Spark's script prepares more.
+        # For the executors of a local-cluster, Spark's script prepares more.
         quick = _quick_submit(java, bare_fs or (), launch) if master.startswith("local[") else None
         home = linked_home(scratch, quick) if on_this_machine(master) else None
         ahead = threading.Thread(target=_import_ahead, name="import-ahead", daemon=True)
@@ -194,7 +194,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
         _pump.start()
         output = {"stdout": writer, "stderr": writer}
         with environment(java, scratch, home):
-            # PySpark would lose the process that it starts, and remove the folder that it is about to write to.
+            # An interrupt would make PySpark lose the process that it starts, and remove the folder that it writes to.
             with held(lambda: kill_named(scratch)):
                 try:
                     with temporary_files_in(scratch):
@@ -208,7 +208,7 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
             for key, value in settings.items():
                 builder = builder.config(key, value)
             silence_its_end()
-            # An interrupt in its middle would have Py4J print tracebacks, and pandas imported by half, for good.
+            # An interrupt here would make Py4J print tracebacks, and leave pandas half imported for good.
             with handlers_kept(), held(lambda: kill_named(scratch), after_secs=_READY_SECS):
                 return builder.getOrCreate()
     except Exception as error:
@@ -222,8 +222,8 @@ def _start(master: str, conf: dict[str, str]) -> SparkSession:
 
 
 def _import_ahead() -> None:
-    """Imports what the start of a topology needs, while the JVM is starting and this process would wait for it."""
-    # What can't be imported says so where it is needed.
+    """Imports what the start of a topology needs, while the JVM starts and this process would only wait."""
+    # An import that fails here fails again where it is needed, with a message.
     with contextlib.suppress(Exception):
         for module in STARTED_WITH:
             import_module(module)
@@ -256,7 +256,7 @@ def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
 def _quick_submit(java: Java, bare_fs: tuple[Path, ...], launch: SparkConf) -> str | None:
     """Returns a script that starts the JVM more quickly than Spark's own, if there is an archive of its classes."""
     archive = find_archive(java, bare_fs)
-    # A class path of the user's comes before Spark's jars, and an archive is for one path only.
+    # The user's class path comes before Spark's jars, and an archive fits one class path only.
     if archive is None or launch.get(CLASS_PATH, "") != os.pathsep.join(map(str, bare_fs)):
         return None
     return archive.submit_script(java, launch.get(MEMORY, ""), launch.get(JAVA_OPTIONS, ""))
@@ -270,7 +270,7 @@ def _end_at_exit() -> None:
 def _end_jvm(exiting: bool = False) -> None:
     """Ends the JVM that we started, if any, waits for it and removes its temporary files.
 
-    A signal to end meanwhile has the JVM killed, so that this returns soon.
+    A signal that ends this process kills the JVM, so that this returns soon.
     """
     if _scratch is None or f"-{os.getpid()}-" not in _scratch.name:
         return  # Nothing runs, or this is a forked child of the process that it belongs to.
@@ -280,7 +280,7 @@ def _end_jvm(exiting: bool = False) -> None:
 
 
 def _end_by_signal(number: int, frame: FrameType | None) -> None:
-    """Ends this process by a signal that would have ended it at once, and left the session's files."""
+    """Removes the session's files, then ends this process by the signal, which would have left them."""
     if _scratch is not None and f"-{os.getpid()}-" in _scratch.name:
         at_once.be_silent()
         for folder in at_once.folders():
@@ -306,7 +306,7 @@ def _clear_up() -> None:
         with contextlib.suppress(Exception):
             gateway.shutdown()
         _end(gateway.proc)
-    # PySpark may have started it, and not said so.
+    # PySpark may have started a JVM that it has not told us of.
     kill_named(_scratch)
     if _pump is not None:
         _pump.join(_STOP_SECS)
@@ -314,7 +314,7 @@ def _clear_up() -> None:
         if folder is not None:
             remove_owned(folder)
     give_back(_end_by_signal)
-    # When this session began, the JVM of one whose driver was killed may still have been about to end.
+    # The JVM of a driver that was killed may still have been running when this session began.
     remove_scratch_of_the_dead()
     _pump = _scratch = _sockets = None
 

@@ -1,4 +1,4 @@
-"""What Java and the Python workers say: into files of bounded size, not onto the terminal.
+"""The output of Java and of the Python workers goes into files of bounded size, not to the terminal.
 
 A session writes two files side by side: `NAME.log` is Spark's own log, rolled by log4j; `NAME.out` is what
 the JVM and the Python workers print. A line that a bolt prints goes to the terminal as well: workers mark
@@ -54,8 +54,7 @@ class OutputPump(threading.Thread):
 
     Args:
         source: read end of the JVM's standard output and error.
-        file: where every line goes; at `max_bytes` a new one is begun, and the old one is kept as `file` +
-            `.1`.
+        file: gets every line. At `max_bytes` a new one is begun, and the old one is kept as `file` + `.1`.
         show: gets each marked line, without the mark; by default they go to standard error.
         max_bytes: size of one part.
     """
@@ -67,7 +66,7 @@ class OutputPump(threading.Thread):
         show: Callable[[str], None] | None = None,
         max_bytes: int = _MAX_OUT_BYTES,
     ) -> None:
-        # A daemon thread: the JVM outlives the interpreter's last statement and must not hold it up.
+        # A daemon thread: the JVM may run longer than the interpreter, which must not wait for it.
         super().__init__(name="storm-on-spark-jvm-output", daemon=True)
         self._source = source
         self._file = file
@@ -86,7 +85,7 @@ class OutputPump(threading.Thread):
             try:
                 self._copy()
             except (OSError, ValueError):
-                # The disk is full or the terminal is gone. Read on: a JVM that can't print stands still.
+                # The disk is full or the terminal is gone. Keep reading: a JVM that can't print stops.
                 with contextlib.suppress(OSError, ValueError):
                     while self._source.read(1 << 16):
                         pass

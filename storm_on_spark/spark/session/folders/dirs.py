@@ -24,12 +24,12 @@ def cache_dir() -> Path:
 
 
 def state_dir() -> Path:
-    """Returns the folder for logs, which last and belong to no project."""
+    """Returns the folder for logs, which are kept and belong to no project."""
     return _base("XDG_STATE_HOME", ".local/state") / _NAME
 
 
 def writable_dir(path: Path) -> bool:
-    """Makes `path`, with access for its owner only, and returns whether files can be put there."""
+    """Makes the folder `path`, for its owner only; returns whether files can be created there."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
@@ -40,8 +40,8 @@ def writable_dir(path: Path) -> bool:
 def own_dir(path: Path) -> bool:
     """Makes `path` in a folder where others may write, and returns whether only this user has access.
 
-    In a shared temporary folder any user can be the first to make a folder, or a link to one, of a name that can be
-    guessed. A link, or a folder of another user, is left alone. A folder of ours that is open to others is closed.
+    In a shared temporary folder, another user may create a folder or a link with a predictable name first. A link, or a
+    folder of another user, is left alone. If our own folder is open to others, their access is removed.
     """
     try:
         with contextlib.suppress(FileExistsError):

@@ -1,8 +1,8 @@
 """Temporary folders whose owner holds a lock in them, so that what a killed process left can be found and removed.
 
-A process id does not name an owner: containers that share `/tmp` have processes of the same ids. A lock on a file in
-the folder does: the kernel gives it up when the owner ends, however that happens. A process that gets it then may
-remove the folder.
+A process id does not identify an owner: containers that share `/tmp` have processes with the same ids. A lock on a file
+in the folder does: the kernel releases it when the owner ends, however it ends. A process that gets the lock may remove
+the folder.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from storm_on_spark.runtime.processes.sessions import is_on_a_command_line
 PREFIX: Final = "storm-on-spark"
 _LOCK: Final = "owner.lock"
 _RUIN_SECS: Final = 600.0
-"""A folder of ours without a lock is one that a dying process has made again after it was removed. It has to be this
-old to be taken for that, for a new folder has no lock for a moment."""
+"""How old a folder without a lock file must be before it is removed. A dying process may create its folder again after
+it was removed; a new folder has no lock file for a moment."""
 
 _held: dict[Path, int] = {}
 """Folder -> descriptor of the lock on it, in this process."""
@@ -47,7 +47,7 @@ def make_owned(parent: Path | None = None) -> Path:
             remove_temporary(folder)
             continue
         except OSError:
-            lock = open_lock(folder / _LOCK)  # a file system without locks: nobody else gets one either
+            lock = open_lock(folder / _LOCK)  # a file system without locks: no other process gets one either
         _held[folder] = lock
         return folder
 
@@ -102,7 +102,7 @@ def _remove_if_abandoned(folder: Path) -> None:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Its JVM may be about to start. It ends by itself when it sees that nobody is there, but not if it finds
+        # Its JVM may be about to start. It ends by itself when it sees that its parent is gone, but not if it finds
         # nothing where it is to write first.
         if is_file(lock, folder / _LOCK) and not is_on_a_command_line(folder):
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,9 +1,9 @@
-"""A quick start of the driver's JVM: an archive of the classes that Spark and its first micro-batches load.
+"""Starts the driver's JVM quickly: an archive of the classes that Spark and its first micro-batches load.
 
 Java maps such an archive into memory instead of reading, checking and linking some 20 thousand classes at every start
 (application class-data sharing, JEP 310). It is made once for each Java and each set of jars, and is never required.
-Where there is one, the JVM is also started without Spark's launcher, which is a separate JVM: what the launcher said
-when the archive was made is kept beside it.
+With an archive, the JVM is also started without Spark's launcher, which is a separate JVM: the command line that the
+launcher printed when the archive was made is kept beside it.
 
 `storm_on_spark.spark.class_archive` makes it.
 """
@@ -112,7 +112,7 @@ def key_of(java: Java, extra: Sequence[Path]) -> str | None:
     if spec is None or spec.origin is None or (Path(spec.origin).parent / "conf").exists():
         return None
     digest = hashlib.sha256(f"{VERSION}\n{java.home.resolve()}\n".encode())
-    # Without links, as on the class path of the archive: it fits whichever way leads to the jars.
+    # Links are resolved, as on the class path of the archive: it fits by whichever path the jars are reached.
     jars = Path(spec.origin).resolve().parent / "jars"
     try:
         for path in (*(each.resolve() for each in extra), java.home / "release", *sorted(jars.iterdir())):

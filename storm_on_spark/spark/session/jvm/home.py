@@ -17,10 +17,10 @@ from storm_on_spark.spark.session.jvm.java import Java
 def linked_home(folder: Path, submit: str | None = None) -> Path:
     """Makes a folder of links to pyspark's, without its `python`, and returns it.
 
-    Spark puts the archive of pyspark's modules that lies there before everything else on the path of every Python
-    process. It holds no compiled modules: each process would compile them again, 0.75 s of processor time, and a dozen
-    of them are started before the first micro-batch. The installed package is the same code, compiled. Executors of a
-    `local-cluster` write into the folder too.
+    In `python` there is an archive of pyspark's modules, which Spark puts first on the path of every Python process.
+    The archive has no compiled modules, so each process compiles them again. That takes 0.75 s of processor time, and a
+    dozen processes are started before the first micro-batch. The installed package is the same code, compiled.
+    Executors of a `local-cluster` write into this folder too.
 
     Args:
         folder: where the folder `spark` is made.
@@ -39,7 +39,7 @@ def linked_home(folder: Path, submit: str | None = None) -> Path:
     for entry in links.iterdir():
         (home / "bin" / entry.name).symlink_to(entry)
     (home / "bin" / "spark-submit").unlink()
-    # The JVM has to outlive what a terminal tells the processes in the foreground: a run drains then.
+    # The JVM must survive signals that a terminal sends to the foreground group, since the run drains then.
     command = shlex.join(in_own_group([str(links / "spark-submit")]))
     (home / "bin" / "spark-submit").write_text(submit or f'#!/bin/sh\nexec {command} "$@"\n')
     (home / "bin" / "spark-submit").chmod(0o700)
@@ -66,7 +66,7 @@ def environment(java: Java, scratch: Path, home: Path | None) -> Iterator[None]:
             # Workers here must be this interpreter: another one may lack the packages, or its pickles differ.
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
-            # Not that of another Spark which the user may have set up.
+            # Not that of another Spark that the user may have installed.
             "SPARK_HOME": str(home),
         }
     before = {name: os.environ.get(name) for name in wanted}

@@ -1,6 +1,6 @@
 """Whether a session can run topologies: it must be a classic one, with the JVM's driver beside this process.
 
-What that is needed for is listed in `docs/spark-sessions.md`.
+`docs/spark-sessions.md` lists what needs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def require_classic(spark: Any) -> None:
         spark: the session that a user passed.
 
     Raises:
-        SetupError: it is a Spark Connect session, or one whose platform lets nobody at the JVM (serverless, shared
+        SetupError: it is a Spark Connect session, or the platform gives no access to the JVM (serverless, shared
             access).
     """
     module = type(spark).__module__
@@ -34,7 +34,7 @@ def require_classic(spark: Any) -> None:
         jvm = spark.sparkContext._jvm  # noqa: SLF001 # whether there is one is the question
         found = jvm is not None and spark.sparkContext.defaultParallelism > 0
         reason = "it has no JVM"
-    except Exception as error:  # A platform may replace what it forbids by any object.
+    except Exception as error:  # A platform may replace what it forbids with any object.
         found, reason = False, f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
     if not found:
         raise SetupError(

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def expected_parallelism(master: str | None = None, conf: Mapping[str, str] | None = None) -> int | None:
-    """Returns what is `defaultParallelism` of the session that `local_session` returns for these arguments.
+    """Returns the `defaultParallelism` of the session that `local_session` returns for these arguments.
 
-    No session is started. None if it is not known before, as on a cluster.
+    No session is started. None if it is not known before a start, as on a cluster.
     """
     active = _active()
     if active is not None:
@@ -42,7 +42,7 @@ def _active() -> Any:
 
 
 class ComingSession:
-    """A session that is started when it is needed: a topology in real time begins before.
+    """A session that is started when it is needed; a topology in real time begins before that.
 
     Args:
         start: starts it.
@@ -66,12 +66,12 @@ class ComingSession:
         self._start = start
         self._master = master
         self._parallelism = parallelism
-        #: None as long as nobody needed it.
+        #: None until it is needed.
         self.session = session
 
     @classmethod
     def of(cls, session: SparkSession) -> ComingSession:
-        """Returns one that is there."""
+        """Returns a `ComingSession` for a session that exists."""
         context = session.sparkContext
         return cls(lambda: session, str(context.master), context.defaultParallelism, session)
 
@@ -79,7 +79,7 @@ class ComingSession:
     def local(
         cls, start: Callable[[], SparkSession], master: str | None = None, conf: Mapping[str, str] | None = None
     ) -> ComingSession:
-        """Returns one that `start` gets from `local_session` with these arguments."""
+        """Returns a `ComingSession` that `local_session` starts with these arguments."""
         coming = cls(start, expected_master(master, conf), expected_parallelism(master, conf))
         if is_there() or not is_here(coming.master):
             coming.get()
@@ -92,7 +92,7 @@ class ComingSession:
 
     @property
     def parallelism(self) -> int:
-        """The session's default parallelism; starts the session where nothing else knows."""
+        """The session's default parallelism. Starts the session if it can't be known otherwise."""
         return self._parallelism or self.get().sparkContext.defaultParallelism
 
     def get(self) -> SparkSession:

@@ -1,4 +1,4 @@
-"""Which settings of Spark the compiled queries want and why, and whether a user's session has them."""
+"""The settings of Spark that compiled queries need, with the reasons, and whether a user's session has them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STACK_SIZE = "-Xss8m"
 _LEAST_STACK_BYTES = 4 << 20
 
 _lock = threading.Lock()
-"""Held while the settings of a session are ours: of two queries that start at once one would undo the other's."""
+"""Held while a session has our settings. Two queries that start at once would undo each other's."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Setting:
     value: str
     why: str
     is_default: bool = False
-    """Whether Spark has that value when nobody sets one."""
+    """Whether this is Spark's default value."""
 
 
 RUNTIME_SETTINGS = (
@@ -100,7 +100,7 @@ QUERY_SETTINGS = (
         "the same for each projection and ordering",
     ),
 )
-"""Set while a query is started, where the session has no value of its own: its other work wants the defaults."""
+"""Set while a query is started, unless the session has values of its own. Its other work needs the defaults."""
 
 STATIC_SETTINGS = (
     Setting(
@@ -126,7 +126,7 @@ STARTED_SETTINGS = (
         "garbage collections, and these let the heap grow",
     ),
 )
-"""The same, of sessions that we start; one that somebody else started does without."""
+"""Also fixed, for sessions that we start; a session that other code started works without them."""
 
 LEAKING_VERSION = "4.2.0"
 
@@ -171,7 +171,7 @@ def settings_applied(spark: SparkSession, extra: Mapping[str, str] | None = None
 
 
 def check_session(spark: SparkSession) -> tuple[str, ...]:
-    """Returns a sentence for each fixed setting of `spark` that hurts; empty for that of `local_session`.
+    """Returns a sentence for each fixed setting of `spark` that does harm; none for a session of `local_session`.
 
     None of them forbids a run. What can be set at run time is not mentioned: `settings_applied` does that.
     """

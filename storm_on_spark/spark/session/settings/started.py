@@ -1,4 +1,4 @@
-"""The settings of a session that we start, and how the user's are merged into them."""
+"""The settings of a session that we start, and how they are merged with the user's."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _EXECUTORS_CLASS_PATH = "spark.executor.extraClassPath"
 _SOCKETS = "spark.python.unix.domain.socket.dir"
 _HADOOP_AWS = "hadoop-aws"
 _QUICK_START = "-XX:TieredStopAtLevel=1"
-"""The JVM moves opaque chunks and leaves the work to Python: the optimizing compiler costs more than it gains. See
+"""The JVM only moves opaque chunks; Python does the work. The optimizing compiler costs more than it gains. See
 docs/decisions/0011-start-of-the-jvm.md."""
 _STEADY_HEAP = "-XX:G1HeapRegionSize=4m -XX:-G1UseAdaptiveIHOP"
-"""Spark's buffers of 1 MB are ordinary objects, and old objects are looked through whenever they take 45 % of the heap.
-Otherwise the heap grows to its limit. See docs/decisions/0035-steady-heap.md."""
+"""Spark's buffers of 1 MB are allocated as ordinary objects, and old objects are collected when they take 45 % of the
+heap. Otherwise the heap grows to its limit. See docs/decisions/0035-steady-heap.md."""
 
 
 def started_settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path, ...] | None) -> dict[str, str]:
@@ -63,11 +63,11 @@ def started_settings(master: str, log: Path, scratch: Path, bare_fs: tuple[Path,
             # Every user of the host reaches that address, and Spark's ports there take messages and give blocks.
             "spark.authenticate": "true",
             "spark.authenticate.secret": secrets.token_hex(32),
-            # What is shuffled stays in this machine's memory, and ids hardly shrink.
+            # Shuffled data stays in this machine's memory, and ids hardly compress.
             "spark.shuffle.compress": "false",
         }
     if (slots := parallelism_of(master, {}, cores())) is not None:
-        # For what else runs on the session, such as a notebook's own queries: 200 tasks wait for these few slots.
+        # For other queries on the session, such as a notebook's: by default 200 tasks would wait for these few slots.
         settings["spark.sql.shuffle.partitions"] = str(slots)
     if master.startswith("local-cluster"):
         # A file per executor: two processes can't roll one.
@@ -108,7 +108,7 @@ def with_jars(conf: dict[str, str], checkpoint: str | os.PathLike[str] | None, m
 
 
 def merged(ours: dict[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
-    """Returns both, the user's before ours; lists of options and paths get longer instead."""
+    """Returns both; the user's value wins, and lists of options and paths are joined."""
     merged = {**ours, **theirs}
     for key in ours.keys() & theirs.keys():
         if key.endswith("JavaOptions"):
@@ -119,7 +119,7 @@ def merged(ours: dict[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
 
 
 def socket_setting(master: str, scratch: Path, sockets: Path) -> dict[str, str]:
-    """Returns the setting of where Python workers make their sockets, if it is needed.
+    """Returns the setting for the folder of the Python workers' sockets, if it is needed.
 
     Executors on other machines don't have the driver's folders. By default each JVM takes its own folder for temporary
     files, which is `scratch` for the driver's; if that has too long a path, only a folder that is everywhere suits all.
