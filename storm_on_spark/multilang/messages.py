@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.task.multilang_context import storm_context
 from storm_on_spark.multilang.errors import ShellError
 
 HEARTBEAT_STREAM: Final = "__heartbeat"
@@ -18,30 +19,10 @@ _LEVELS: Final = {0: logging.DEBUG, 1: logging.DEBUG, 2: logging.INFO, 3: loggin
 
 def setup_message(conf: Mapping[str, Any], context: TopologyContext, pid_dir: str) -> dict[str, Any]:
     """Returns the first message to a child: configuration, folder for its process id, and context as Storm's."""
-    sources = context.this_sources()
-    fields = context.this_input_fields()
-    by_source: dict[str, dict[str, Any]] = {}
-    fields_by_source: dict[str, dict[str, Any]] = {}
-    for source, grouping in sources.items():
-        by_source.setdefault(source.component, {})[source.stream] = grouping.to_storm()
-        fields_by_source.setdefault(source.component, {})[source.stream] = list(fields[source])
-    streams = context.this_streams()
     return {
         "conf": _sendable({**effective_conf(conf), "topology.name": context.topology_name}),
         "pidDir": pid_dir,
-        "context": {
-            "task->component": {str(task): name for task, name in context.task_to_component.items()},
-            "taskid": context.this_task_id,
-            "componentid": context.this_component_id,
-            "streams": streams,
-            "stream->outputfields": {stream: list(context.this_output_fields(stream)) for stream in streams},
-            "stream->target->grouping": {
-                stream: {target: grouping.to_storm() for target, grouping in targets.items()}
-                for stream, targets in context.this_targets().items()
-            },
-            "source->stream->grouping": by_source,
-            "source->stream->fields": fields_by_source,
-        },
+        "context": storm_context(context),
     }
 
 

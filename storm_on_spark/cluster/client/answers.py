@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
 
-from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
-from storm_on_spark.cluster.errors import (
-    AuthenticationError,
-    ClusterError,
-    CodeError,
-    ConflictError,
-    ExistsError,
-    ForbiddenError,
-    FormatError,
-    LimitError,
-    NotFoundError,
-    NotLeaderError,
-    NotOfferedError,
-    RecordError,
-    TransitionError,
-    UnavailableError,
-)
-from storm_on_spark.cluster.http.messages import LOG_SIZE, LOG_START
+from storm_on_spark.api.errors import StormError
+from storm_on_spark.cluster.errors import AuthenticationError, ClusterError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.http.messages import ERRORS, LOG_SIZE, LOG_START
 
 Json = dict[str, Any]
 
-_ERRORS: Final[Mapping[str, type[StormError]]] = {
-    "Unauthorized": AuthenticationError,
-    "Forbidden": ForbiddenError,
-    "Not Alive": NotAliveError,
-    "Not Found": NotFoundError,
-    "Already Exists": ExistsError,
-    "Not Implemented": NotOfferedError,
-    "Already Alive": AlreadyAliveError,
-    "Conflict": TransitionError,
-    "Try Again": ConflictError,
-    "Too Much": LimitError,
-    "Bad Code": CodeError,
-    "Bad Request": RecordError,
-    "Other Format": FormatError,
-    "Bad Configuration": ConfigError,
-    "Invalid Topology": InvalidTopologyError,
-}
+_LEADER_ELSEWHERE: Final = 421
+_UNAVAILABLE: Final = frozenset({429, 502, 503, 504})
+_ERRORS: Final = {title: kind for kind, status, title in ERRORS if status not in (_LEADER_ELSEWHERE, *_UNAVAILABLE)}
 """The `error` of an answer -> what it is raised as."""
 
 
@@ -140,10 +110,10 @@ def error_of(response: httpx.Response, address: str, server: str = "Nimbus") -> 
     except (msgspec.MsgspecError, RecursionError):
         body = {}
     message = str(body.get("errorMessage") or f"{server} {address} answered with HTTP {response.status_code}")
-    if response.status_code == 421:
+    if response.status_code == _LEADER_ELSEWHERE:
         leader = body.get("leader")
         return NotLeaderError(message, leader if isinstance(leader, str) else None)
-    if response.status_code in (429, 502, 503, 504):
+    if response.status_code in _UNAVAILABLE:
         return UnavailableError(message)
     if response.status_code == 401:
         return AuthenticationError(f"{server} {address}: {message}")

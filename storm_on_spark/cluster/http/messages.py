@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from storm_on_spark.api.config.secrets import scrubbed
-from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError
+from storm_on_spark.api.errors import AlreadyAliveError, ConfigError, InvalidTopologyError, NotAliveError, StormError
 from storm_on_spark.cluster.errors import (
     AuthenticationError,
     CodeError,
@@ -41,7 +41,7 @@ LOG_START: Final = "Storm-Log-Start"
 LOG_SIZE: Final = "Storm-Log-Size"
 """And how long the whole log is at that moment."""
 
-_CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+ERRORS: Final[tuple[tuple[type[StormError], int, str], ...]] = (
     (ForbiddenError, 403, "Forbidden"),
     (AuthenticationError, 401, "Unauthorized"),
     (NotLeaderError, 421, "Not Leader"),
@@ -62,6 +62,7 @@ _CODES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (ConfigError, 400, "Bad Configuration"),
     (InvalidTopologyError, 400, "Invalid Topology"),
 )
+"""An error, the status of the answer, and what the answer calls it. Clients raise the error again by that name."""
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ def answer(body: object, status: int = 200, headers: dict[str, str] | None = Non
 
 def refusal(error: Exception) -> Response:
     """Returns the response that an error comes to; one of ours is told, any other only logged."""
-    for kind, status, title in _CODES:
+    for kind, status, title in ERRORS:
         if isinstance(error, kind):
             leader = error.leader if isinstance(error, NotLeaderError) else None
             headers = {"Retry-After": "1"} if status == 503 else None

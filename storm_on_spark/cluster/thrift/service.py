@@ -256,16 +256,7 @@ class Handler(NoBlobs, Refused):
         return structs.topology_info(picture, base, errors, most_errors)
 
     def _picture(self) -> Picture:
-        control = self._control
-        return Picture(
-            control.snapshot(),
-            control.now(),
-            control.user,
-            control.version,
-            control.stale_since,
-            control.scheme,
-            control.heartbeats(),
-        )
+        return Picture.of(self._control)
 
 
 class Allowed:

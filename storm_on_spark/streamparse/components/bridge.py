@@ -20,8 +20,8 @@ from storm_on_spark.api.errors import StormError, TupleError
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
+from storm_on_spark.api.task.multilang_context import storm_context
 from storm_on_spark.api.text.logs import component_logger
-from storm_on_spark.streamparse.components.context import storm_context
 from storm_on_spark.streamparse.components.kinds import pystorm_class, unchanged
 
 log = logging.getLogger(__name__)

@@ -1,8 +1,12 @@
-"""What a step of a job knows of its run."""
+"""What a step of a job knows of its run.
+
+The function of a step is called with a `StepContext`, and with each option as a keyword. It fails by raising. If it
+returns a text, that is the exit status of the step; otherwise the status is `COMPLETED`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +14,6 @@ from storm_on_spark.spark.session.jvm.java import require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-StepFunction = Callable[..., object]
-"""Is called with a `StepContext`, and with each option as a keyword. It fails by raising. A text that it returns is the
-exit status of the step; without one, that is `COMPLETED`."""
 
 
 @dataclass(frozen=True)

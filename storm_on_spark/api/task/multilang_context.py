@@ -1,4 +1,4 @@
-"""The context that Storm gives to a component over its pipe, as a dict."""
+"""A task's context as Storm's multilang protocol has it: a dict."""
 
 from __future__ import annotations
 
