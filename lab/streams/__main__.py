@@ -3,7 +3,6 @@
 python -m lab.streams deploy --streams 200
 python -m lab.streams kills --messages 100000
 python -m lab.streams speed --messages 20000 --docs
-python -m lab.streams share --mode "real time" --sizes 1 10 50
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from lab.streams.buses import TRANSPORTS
 from lab.streams.deploying import deploy
 from lab.streams.killing import kill
 from lab.streams.report import write
-from lab.streams.sharing import DEFINITIONS, MODES, share
 from lab.streams.speed import speed
 
 
@@ -42,12 +40,6 @@ def main() -> int:
         default="local bus,fused",
         help="which, with commas: `local bus`, `kafka bus`, `fused`, `fused latency`",
     )
-    sharing = commands.add_parser("share", help="what one more stream costs a container")
-    sharing.add_argument("--mode", choices=MODES, default="real time", help="how the container runs the streams")
-    sharing.add_argument("--load", choices=DEFINITIONS, default="idle", help="what the streams do")
-    sharing.add_argument("--sizes", type=int, nargs="+", default=[1, 10, 50], help="numbers of streams, ascending")
-    sharing.add_argument("--settle", type=float, default=10.0, metavar="SECS", help="between deploying and measuring")
-    sharing.add_argument("--secs", type=float, default=20.0, help="for which processor time is measured")
     deploying.add_argument("--fused", type=int, default=0, help="how many more there are, each as one topology")
     for each in (deploying, killing):
         each.add_argument("--containers", type=int, default=3)
@@ -60,9 +52,6 @@ def main() -> int:
         elif given.command == "speed":
             modes = [mode.strip() for mode in given.modes.split(",")]
             found = {"modes": [speed(Path(folder) / mode, given.messages, mode) for mode in modes]}
-        elif given.command == "share":
-            rows = share(Path(folder) / "share", given.sizes, given.load, given.mode, given.settle, given.secs)
-            found = {"sizes": rows}
         else:
             found = kill(Path(folder), given.messages, given.containers, given.every, given.transport)
     sys.stdout.write(json.dumps({"cores": os.cpu_count(), **found}, indent=2) + "\n")
