@@ -14,7 +14,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Ends it; a second time does nothing."""
+        """Ends it. Calling it again does nothing."""
 
     def __enter__(self: C) -> C:
         return self
@@ -29,7 +29,7 @@ S = TypeVar("S", bound="Service")
 
 
 class Service(Closing):
-    """Something that a `with` statement starts, too."""
+    """Something that a `with` statement starts and closes."""
 
     @abstractmethod
     def start(self) -> None:
@@ -39,7 +39,7 @@ class Service(Closing):
         try:
             self.start()
         except BaseException:
-            # What it had begun by then, also when Ctrl-C came in between.
+            # Ends whatever was already started, also after Ctrl-C.
             self.close()
             raise
         return self

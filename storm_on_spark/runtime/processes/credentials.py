@@ -1,8 +1,8 @@
 """Credentials of a topology, in every process of it on one machine.
 
-The driver writes a file that only its user may read; the processes that it starts, directly or through Spark, know its
-path from their environment. Before a component is called that listens, its own thread looks whether the file has
-changed, at most twice a second: nobody else reads it, and nothing is handed over between threads.
+The driver writes a file that only its user may read. The processes that it starts, directly or through Spark, know the
+path from their environment. The thread of a component that listens checks for a change of the file before it calls the
+component, at most twice a second. So nothing is handed over between threads.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _LOOK_SECS: Final = 0.5
 _MOST_BYTES: Final = 1 << 20
 _MOST_KNOWN: Final = 10_000
 _LEAST_SECRET: Final = 6
-"""Characters of a value that is looked for in texts; a shorter one would be found in any."""
+"""The fewest characters of a value that is replaced in texts; a shorter one would be found in any text."""
 
 
 class Published:
-    """The file, as the driver writes it.
+    """The file on the side of the driver, which writes it.
 
     Args:
         path: of the file; its folder belongs to this user alone.
@@ -59,16 +59,16 @@ class Published:
         return True
 
     def remove(self) -> None:
-        """Removes the file, as nothing is left that may need it."""
-        with contextlib.suppress(OSError):  # a driver that ends has to end
+        """Removes the file, when nothing is left that may need it."""
+        with contextlib.suppress(OSError):  # nothing may keep a driver from ending
             self._path.unlink()
 
 
 class Known:
-    """The credentials as this process knows them. Any thread may ask.
+    """The credentials that this process knows. Any thread may read them.
 
     Args:
-        path: of the file; None where no driver has named one.
+        path: of the file; None if no driver has named one.
         clock: monotonic seconds.
     """
 
@@ -83,7 +83,7 @@ class Known:
         self._secrets: dict[str, None] = {}
 
     def now(self) -> Credentials:
-        """Returns the present credentials; the same object as long as they have not changed."""
+        """Returns the present credentials: the same object until they change."""
         if self._path is None:
             return NONE
         with self._lock:
@@ -93,7 +93,7 @@ class Known:
             return self._now
 
     def holds_secret(self, value: object) -> bool:
-        """Returns whether a value is a credential, former ones included, or a dict that has one among its values."""
+        """Returns whether a value is a credential, present or former, or a dict that has one among its values."""
         if not self._secrets:
             return False
         if isinstance(value, str):
@@ -101,7 +101,7 @@ class Known:
         return isinstance(value, dict) and any(isinstance(v, str) and v in self._secrets for v in value.values())
 
     def redacted(self, text: str) -> str:
-        """Returns a text without the credentials that are in it."""
+        """Returns a text in which `<credential>` replaces each credential."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, "<credential>")
         return text
@@ -117,7 +117,7 @@ class Known:
             if seen == self._seen:
                 return
             self._seen = seen
-            # Somebody else's would make components send this topology's data to another's account.
+            # Another user's credentials would make components send this topology's data to that user's account.
             if status.st_uid != os.getuid() or status.st_mode & 0o077 or not stat.S_ISREG(status.st_mode):
                 return
             try:
@@ -154,7 +154,7 @@ _known: Known | None = None
 
 
 def known() -> Known:
-    """Returns what this process knows; forks go on from what their parent knew."""
+    """Returns the credentials of this process; a fork begins with those of its parent."""
     global _known  # one for each process
     if _known is None:
         path = os.environ.get(VARIABLE)
@@ -163,11 +163,11 @@ def known() -> Known:
 
 
 class Listening:
-    """Gives a component the credentials, if it listens. Belongs to the component's thread.
+    """Gives a component the credentials, if it listens. Only the component's thread may use it.
 
     Args:
-        instance: the spout or bolt, before `open` or `prepare`; it is given the present ones at once. The bolt inside
-            of a windowed one or of a front end's counts, too.
+        instance: the spout or bolt, before `open` or `prepare`; it gets the present ones at once. A bolt inside of a
+            windowed bolt, or of a front end's, gets them too.
         component: id of the component.
         task: its task.
 
@@ -179,7 +179,7 @@ class Listening:
         holder = getattr(instance, "state_holder", None)
         self._listener = next((each for each in (instance, holder) if isinstance(each, ICredentialsListener)), None)
         self._component, self._task = component, task
-        #: What it was given last.
+        #: The credentials that the component got last.
         self._given: Credentials | None = None
         self.give()
 
@@ -187,7 +187,7 @@ class Listening:
         """Gives the component the credentials if they have changed.
 
         Args:
-            again: also if they haven't: the component's attributes were replaced.
+            again: give them even if they haven't changed, since the component's attributes were replaced.
 
         Raises:
             ComponentError: `set_credentials` raised.

@@ -1,7 +1,7 @@
 """Messages on a stream socket, as `multiprocessing.Connection` sends them: each as its length and its bytes.
 
-A `Connection` takes two system calls to read a message and three to ask whether there is one, and waits until all of a
-message is sent. Here one call reads all that has come, and what can't be sent at once is kept.
+A `Connection` takes two system calls to read a message and three to ask whether there is one, and blocks until a
+message is sent in full. Here one call reads everything that has arrived, and what can't be sent at once is kept.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import struct
 
 _LENGTH = struct.Struct("!i")
 _LONG_LENGTH = struct.Struct("!Q")
-"""Behind a length of -1."""
+"""The length of a long message, which follows a length of -1."""
 _MOST = 0x7FFFFFFF
 _READ_BYTES = 1 << 16
 _MOST_READS = 64
-"""How often a socket is read before others have their turn."""
+"""How often a socket is read before others get their turn."""
 
 
 def framed(data: bytes) -> bytes:
-    """Returns a message as it is sent."""
+    """Returns a message with its length in front, as it is sent."""
     if len(data) > _MOST:
         return _LENGTH.pack(-1) + _LONG_LENGTH.pack(len(data)) + data
     return _LENGTH.pack(len(data)) + data
 
 
 class Frames:
-    r"""Both directions of a socket, without waiting for either.
+    r"""Both directions of a socket, without blocking in either.
 
     Args:
         end: a stream socket.
@@ -53,7 +53,7 @@ class Frames:
         self.over = False
 
     def received(self) -> list[bytes]:
-        """Returns the messages that have come as a whole by now."""
+        """Returns the messages that have arrived in full."""
         came = self._came
         for _ in range(_MOST_READS):
             try:
@@ -85,12 +85,12 @@ class Frames:
         return found
 
     def send(self, data: bytes) -> bool:
-        """Sends a message as far as that goes now; returns whether all is sent, or else `flush` has to be called."""
+        """Sends as much of a message as is possible now. Returns whether all is sent; if not, call `flush` later."""
         self._unsent += framed(data)
         return self.flush()
 
     def flush(self) -> bool:
-        """Sends more of what is kept; returns whether nothing is left."""
+        """Sends more of what was kept; returns whether nothing is left."""
         try:
             while self._unsent:
                 sent = self._end.send(self._unsent, socket.MSG_DONTWAIT)

@@ -1,4 +1,4 @@
-"""Whether a process is stopped: what doesn't answer then is not stuck."""
+"""Whether a process is stopped: then it doesn't answer, but is not stuck."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def is_stopped(pid: int) -> bool:
-    """Returns whether a process was stopped, by a signal or a debugger; False where nobody can know."""
+    """Returns whether a process was stopped, by a signal or a debugger; False if that can't be known."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:

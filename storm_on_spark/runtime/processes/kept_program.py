@@ -1,4 +1,4 @@
-"""A program in its own process, kept by a thread, so that it ends with this process, however that ends."""
+"""A program in its own process. A thread keeps it, so that it ends with this process, however this one ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KeptProcess:
         name: of the thread that keeps it.
         command: what to run.
         folder: where it runs.
-        out: the file to which is added what it prints.
+        out: the file to which its output is appended.
         environment: its variables; None for those of this process.
         answers: the file that gets its standard output; None for `out`.
 
@@ -92,7 +92,7 @@ class KeptProcess:
         return self._process.poll()
 
     def serves(self, ready: Callable[[], bool], timeout: float) -> bool:
-        """Waits until `ready` holds; returns False if the process ends before, or the time is over."""
+        """Waits until `ready` holds; returns False if the process ends or the time is over before that."""
         deadline = time.monotonic() + timeout
         while not ready():
             if self.pid is None or time.monotonic() > deadline:
@@ -101,11 +101,11 @@ class KeptProcess:
         return True
 
     def send(self, number: int) -> None:
-        """Sends a signal; nothing happens when it has ended."""
+        """Sends a signal; does nothing if the process has ended."""
         self._process.send_signal(number)
 
     def wait(self, timeout: float) -> bool:
-        """Waits for its end; returns whether it came in time."""
+        """Waits for its end; returns whether it ended in time."""
         self._keeper.join(timeout)
         return not self._keeper.is_alive()
 
@@ -126,7 +126,7 @@ class KeptProcess:
         if not in_time:
             self._process.kill()
             self._keeper.join()
-        # Again and again: one that is about to be started when the others are killed is found the next time.
+        # Repeated: a process that is being started while the others are killed is found in the next round.
         while kill_session(self.leader, self._started_at):
             time.sleep(_POLL_SECS)
         return in_time

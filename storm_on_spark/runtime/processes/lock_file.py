@@ -1,4 +1,4 @@
-"""Files that a process locks while it uses what they stand for."""
+"""Lock files: a process holds a lock on one while it uses what the file stands for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def open_lock(path: Path) -> int:
 def locked(path: Path, *, wait: bool = False, opened: Callable[[Path], int] = open_lock) -> int:
     """Returns a descriptor that holds a lock until it is closed, or this process ends.
 
-    Between the opening and the locking another process may remove the file, and a third one make and lock a new one.
-    So what is locked is compared with what has the name now. This helps as long as nobody removes a file that another
-    holds.
+    Between opening and locking, another process may remove the file, and a third one create and lock a new one. So the
+    locked file is compared with the one that has the name now. This is safe as long as no process removes a file that
+    another one has locked.
 
     Args:
         path: of the file.

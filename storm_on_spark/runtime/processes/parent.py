@@ -1,8 +1,8 @@
 """Ends a process with the process that started it.
 
-A closed socket shows that the other side is gone, unless another process has inherited it, such as a child that a spout
-forked. So the kernel is asked for a signal, which also ends a stopped process. Where there is no such signal, the
-parent's id is watched.
+A closed socket shows that the other side is gone, unless another process inherited the socket, such as a child that a
+spout forked. So the kernel is asked for a signal, which also ends a stopped process. On systems without such a signal,
+the parent's id is watched.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 _PR_SET_PDEATHSIG = 1
 _WATCH_SECONDS = 0.25
 _HANG_UP_SECONDS = 5.0
-"""In which a process has to end that was sent SIGHUP, as its parent is gone."""
+"""How long a process may take to end after the SIGHUP that it got because its parent is gone."""
 
 _DIE_WITH_PARENT: Final = """\
 import ctypes, os, signal, sys
@@ -43,14 +43,15 @@ def die_with(parent: int) -> None:
     """Ends this process by SIGKILL when its parent ends, or the parent's thread that started it.
 
     Args:
-        parent: its process id, as the parent knows it; if that isn't the parent any more, this process ends at once.
+        parent: the parent's process id, passed by the parent. If another process is the parent now, this one ends at
+            once.
     """
     killed_with_parent(parent)
     _watched(parent, signal.SIGKILL)
 
 
 def hang_up_with(parent: int) -> None:
-    """Ends this process like `die_with`, but by SIGHUP first: it has something to remove. SIGKILL follows.
+    """Ends this process like `die_with`, but with SIGHUP first, for a process that must clean up. SIGKILL follows.
 
     Call it when the process handles SIGHUP, or while the signal is blocked.
     """
@@ -59,7 +60,7 @@ def hang_up_with(parent: int) -> None:
 
 
 def killed_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Does the same as `die_with` without a thread, where the kernel has such a signal."""
+    """Does the same as `die_with`, without a thread, if the kernel has such a signal."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(_PR_SET_PDEATHSIG, by)
@@ -82,7 +83,7 @@ def die_with_parent(command: list[str]) -> list[str]:
 def in_own_group(command: list[str]) -> list[str]:
     """Returns a command that runs `command` in the same process, which leads a group of processes.
 
-    What a terminal, `kill` or `timeout` sends to the group of its parent does not reach it. It is in the same session.
+    Signals that a terminal, `kill` or `timeout` sends to its parent's group don't reach it. It is in the same session.
     """
     return [sys.executable, "-I", "-S", "-c", _IN_OWN_GROUP, *command]
 
@@ -99,7 +100,7 @@ def _watch(parent: int, by: signal.Signals) -> None:
 
 
 def _end_unless(parent: int, by: signal.Signals) -> bool:
-    """Sends this process a signal and returns True, unless its parent is there."""
+    """Returns False if its parent is there; otherwise sends this process a signal and returns True."""
     if os.getppid() == parent:
         return False
     os.kill(os.getpid(), by)

@@ -1,4 +1,4 @@
-"""A folder of this machine for what belongs to one start of a topology. Its removal means that the run is over."""
+"""A folder on this machine for the files of one start of a topology. Its removal means that the run is over."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def make_private(folder: Path) -> None:
 
 
 def remove_run_folder(start_id: str) -> None:
-    """Removes the folder of a start, if there is one; child processes whose files are in it are ended."""
+    """Removes the folder of a start, if there is one, and ends child processes whose files are in it."""
     remove_temporary(run_folder(start_id))

@@ -1,7 +1,7 @@
-"""A real server in processes of its own, for development and tests: its folder, ports, log, start and end.
+"""A real server in separate processes, for development and tests: its folder, ports, log, start and end.
 
 It is reachable from this machine only, keeps its data in a folder that only this user can read, and ends with the
-process that started it, however that ends. Subclasses say which commands are run, and when the server answers.
+process that started it, however that one ends. Subclasses say which commands are run, and when the server is ready.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from storm_on_spark.runtime.processes.kept_program import KeptProcess
 
 HOST: Final = "127.0.0.1"
 _START_ATTEMPTS: Final = 3
-"""A port that was free may be taken before the server binds it."""
+"""How often a start is tried: a port that was free may be taken before the server binds it."""
 _TAKEN: Final = ("already in use", "BindException", "eaddrinuse")
 _INFORMATION: Final = (" INFO ", "[info]")
 _WORDS: Final = 1000
@@ -55,7 +55,7 @@ class Server(Service):
     title: ClassVar[str]
     """What messages call it."""
     closed_by: ClassVar[signal.Signals] = signal.SIGTERM
-    """What `close` sends if the data stay."""
+    """The signal that `close` sends if the data are kept."""
 
     def __init__(self, data_dir: Path | None = None, port: int = 0) -> None:
         self._port_is_ours = port == 0
@@ -81,7 +81,7 @@ class Server(Service):
         return None
 
     def _choose_ports(self) -> None:
-        """Chooses free ports again, as one of them was taken."""
+        """Chooses other free ports, because one was taken."""
         self.port = free_port()
 
     @property
@@ -91,18 +91,18 @@ class Server(Service):
 
     @property
     def log_file(self) -> Path:
-        """What it says."""
+        """Its output."""
         return self.data_dir / f"{self.kind}.log"
 
     def start(self, *, wait: bool = True, timeout: float = 60) -> None:
-        """Starts it, with the data that it has.
+        """Starts it, with the data that are there.
 
         Args:
             wait: whether to return only when it serves.
             timeout: how long that may take, in seconds.
 
         Raises:
-            SetupError: it can't be started, ended at once or doesn't serve in time; the message has its last words.
+            SetupError: it can't be started, ended at once or doesn't serve in time; the message has its last lines.
         """
         for attempt in range(1, _START_ATTEMPTS + 1):
             self._launch()
@@ -150,7 +150,7 @@ class Server(Service):
 
     def close(self) -> None:
         """Ends it for good, and removes its data if they were temporary."""
-        # In order only where there are data to keep: that takes a second.
+        # An end in order takes a second, so it is only for a server whose data are kept.
         self._end(signal.SIGKILL if self._temporary else self.closed_by)
         if self._temporary:
             remove_temporary(self.data_dir)
@@ -185,7 +185,7 @@ def java_command(
     log: Path | None = None,
     options: Sequence[str] = (),
 ) -> list[str]:
-    """Returns the command that runs a server in a JVM that starts quickly and takes little.
+    """Returns the command that runs a server in a JVM that starts quickly and needs little memory.
 
     Args:
         home: of Java.
@@ -203,13 +203,13 @@ def java_command(
         logging = [f"-Dlog4j2.configurationFile={log4j}"]
     return [
         *(str(home / "bin" / "java"), f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-        # Without a file under the system's temporary folder, which a killed JVM leaves behind.
+        # No file in the system's temporary folder: a killed JVM would leave it behind.
         *("-XX:-UsePerfData", "-Djava.awt.headless=true", *logging, *options, "-cp", class_path, main, *arguments),
     ]
 
 
 def last_words(*logs: Path, lines: int = 5) -> str:
-    """Returns the last lines of logs that are more than information; lines of stack traces say nothing to users."""
+    """Returns the last warnings and errors of logs, without the lines of stack traces."""
     words: list[str] = []
     last: list[str] = []
     for log in logs:
@@ -222,12 +222,12 @@ def last_words(*logs: Path, lines: int = 5) -> str:
 
 
 def free_port() -> int:
-    """Returns a port that nobody listens on at this moment."""
+    """Returns a port on which nothing listens at this moment."""
     return free_ports(1)[0]
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns different ports that nobody listens on at this moment."""
+    """Returns different ports on which nothing listens at this moment."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,7 +1,7 @@
 """Processes by session: all that one process started, in any process group.
 
-Spark's Python daemon makes its own process group, so a group does not hold all of a driver; a session does.
-Everything is read from `/proc`; without it, only the leader of a session is known.
+Spark's Python daemon makes its own process group, so a group does not contain all processes of a driver; a session
+does. Everything is read from `/proc`; without it, only the leader of a session is known.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _PROC = Path("/proc")
 
 
 def this_kernel() -> str:
-    """Returns which boot of which machine, and which of its process tables, this process sees; empty if unknown.
+    """Returns an id of the machine, its boot and the process table that this process sees; empty if unknown.
 
-    Processes with the same see each other's ids and locks.
+    Processes with the same id see each other's process ids and locks.
     """
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
@@ -28,7 +28,7 @@ def this_kernel() -> str:
 
 
 def started_at(pid: int) -> str | None:
-    """Returns when a living process was started, in the kernel's ticks; with its id it names a process for good.
+    """Returns when a living process was started, in the kernel's ticks. With the process id it identifies a process.
 
     Example:
         >>> started_at(os.getpid()) == started_at(os.getpid()) != None
@@ -45,8 +45,8 @@ def session_members(session: int, leader_started: str | None = None) -> list[int
 
     Args:
         session: id of its leader, which may have ended.
-        leader_started: when the leader was started. An id is used again only when nothing is left of its session; with
-            this, a new session of the same number is not taken for the old one.
+        leader_started: when the leader was started. The kernel uses an id again only when nothing is left of its
+            session; this tells a new session with the same number from the old one.
 
     Example:
         >>> os.getpid() in session_members(os.getsid(0))
@@ -67,7 +67,7 @@ def session_members(session: int, leader_started: str | None = None) -> list[int
 
 
 def is_on_a_command_line(path: Path) -> bool:
-    """Returns whether the arguments of a living process name `path` or something in it; no where none can be seen."""
+    """Returns whether the arguments of a living process name `path` or something in it; False if they can't be read."""
     return any(True for _ in _naming(path))
 
 
@@ -84,13 +84,13 @@ def kill_named(path: Path) -> None:
 def _naming(path: Path) -> Iterator[int]:
     named = os.fsencode(path)
     for entry in _PROC.glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if named in entry.read_bytes():
                 yield int(entry.parent.name)
 
 
 def kill_session(session: int, leader_started: str | None = None) -> list[int]:
-    """Kills the processes of a session by SIGKILL, the leader first; returns which there were.
+    """Kills the processes of a session by SIGKILL, the leader first; returns their ids.
 
     One that is started meanwhile may be left: ask again until there is none.
     """
@@ -102,9 +102,9 @@ def kill_session(session: int, leader_started: str | None = None) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Returns the ids of the living processes that a process has started, and these, and so on.
+    """Returns the ids of the living descendants of a process.
 
-    One whose parent has ended belongs to the nearest ancestor that is a subreaper, or else to init.
+    A process whose parent has ended belongs to the nearest ancestor that is a subreaper, or else to init.
 
     Example:
         >>> os.getpid() in descendants(os.getppid())
@@ -128,13 +128,13 @@ def descendants(pid: int) -> list[int]:
 
 
 def kill_descendants(pid: int, session: int | None = None) -> list[int]:
-    """Kills the descendants of a process by SIGKILL; returns which there were.
+    """Kills the descendants of a process by SIGKILL; returns their ids.
 
     One that is started meanwhile may be left: ask again until there is none.
 
     Args:
         pid: of the process.
-        session: spares those that are not in this session; None for all.
+        session: kill only those in this session; None for all.
     """
     found = descendants(pid)
     if session is not None:
@@ -152,7 +152,7 @@ def _stat(pid: int) -> list[str] | None:
         text = (_PROC / str(pid) / "stat").read_text()
     except (OSError, UnicodeDecodeError):
         return None
-    # The name stands in parentheses and may hold anything, parentheses too.
+    # The name is in parentheses and may contain anything, parentheses too.
     return text.rpartition(")")[2].split()
 
 

@@ -1,6 +1,6 @@
-"""Which task a process executes, and when it breathed last: in memory that another process reads.
+"""Which task a process executes, and when it last gave a sign of life: in memory that another process reads.
 
-Native code that a bolt calls may hold the Python interpreter. No thread of that process can say anything then.
+Native code that a bolt calls may hold the Python interpreter. Then no thread of that process can report anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from storm_on_spark.runtime.processes.diagnostics import prints
 
 _LABEL: Final = 248
-"""Bytes of the task's label, of which the rest is zero; the time of a breath follows."""
+"""Bytes for the task's label, padded with zeros. The time of the last sign of life follows."""
 _BREATH: Final = struct.Struct("d")
 SIZE: Final = _LABEL + _BREATH.size
 _BREATH_SECS: Final = 0.5
@@ -34,11 +34,11 @@ class BusyPage:
         self._memory = mmap.mmap(file, SIZE)
 
     def note_tasks(self) -> None:
-        """Notes from here on which task this process executes: 0.6 µs each time, where a round takes some hundred."""
+        """Notes from now on which task this process executes. Each note takes 0.6 µs; a round takes some hundred."""
         prints.note_labels(self._note)
 
     def breathe(self) -> None:
-        """Notes the time now and then, on a thread that ends with the process."""
+        """Notes the time at intervals, on a thread that ends with the process."""
         _BREATH.pack_into(self._memory, _LABEL, time.monotonic())
         threading.Thread(target=self._breathe, name="breath", daemon=True).start()
 
@@ -57,13 +57,13 @@ def _packed(label: str) -> bytes:
 
 
 def breathed_at(page: bytes) -> float:
-    """Returns the machine's monotonic time of the last breath."""
+    """Returns the time of the last sign of life, by the machine's monotonic clock."""
     at: float = _BREATH.unpack_from(page, _LABEL)[0]
     return at
 
 
 def holder(page: bytes) -> str:
-    """Returns which code holds the interpreter of the process with this page, for a message.
+    """Returns the code that holds the interpreter of the process with this page, in words for a message.
 
     Example:
         >>> holder(b"[count:4] " + bytes(SIZE - 10))
@@ -76,6 +76,6 @@ def holder(page: bytes) -> str:
 
 
 def busy_task(page: bytes) -> tuple[str, int | None]:
-    """Returns component and task that a page names; no component and None where it names none."""
+    """Returns the component and task that a page names; an empty name and None if it names none."""
     component, _, task = page[:_LABEL].rstrip(b"\0").decode("utf-8", "replace").strip("[] ").rpartition(":")
     return component, int(task) if task.isdecimal() else None

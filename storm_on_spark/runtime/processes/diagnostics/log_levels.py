@@ -1,8 +1,8 @@
 """Levels of loggers that change while a topology runs, in every process of it on one machine.
 
-The driver writes a file; the processes that it starts, directly or through Spark, know its path from their environment.
-Long-lived ones look at it on a thread; a worker of Spark looks before each task. Each process remembers the level that
-a logger had, and gives it back when the file names the logger no more.
+The driver writes a file. The processes that it starts, directly or through Spark, know the path from their environment.
+Long-lived processes read it on a thread; a worker of Spark reads it before each task. Each process remembers the former
+level of a logger, and restores it when the file no longer names the logger.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class LogLevels:
         self._handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
 
     def apply(self, wanted: Mapping[str, str]) -> None:
-        """Gives loggers these levels, and all that were changed before their former ones.
+        """Gives loggers these levels. Loggers that were changed before and are not named get their former levels back.
 
         Args:
             wanted: logger -> one of `LEVELS`.
@@ -75,7 +75,7 @@ class LogLevels:
             self._now = dict(wanted)
         root = logging.getLogger()
         if wanted and self._handler not in root.handlers:
-            # Python shows nothing below WARNING of a logger that nobody gave a handler.
+            # Python shows nothing below WARNING of a logger without a handler.
             root.addHandler(self._handler)
         elif not wanted:
             root.removeHandler(self._handler)
@@ -132,7 +132,7 @@ class _Follower:
         if seen == self._seen:
             return
         self._seen = seen
-        # Whoever can write it could only make a topology talkative or silent, but then it is nobody's business.
+        # Such a file could only change how much a topology logs, but other users have no business to do that.
         if found.st_uid != os.getuid() or found.st_mode & 0o022 or not stat.S_ISREG(found.st_mode):
             return
         try:
@@ -168,7 +168,7 @@ _follower: _Follower | None = None
 
 
 def look() -> None:
-    """Looks at the file once; for processes that fork. Does nothing where no driver has named one."""
+    """Reads the file once; for processes that fork. Does nothing if no driver has named one."""
     global _follower  # one for each process, and for its forks
     path = os.environ.get(VARIABLE)
     if path is None:
@@ -179,7 +179,7 @@ def look() -> None:
 
 
 def follow() -> None:
-    """Looks at the file now and, on a thread that ends with the process, whenever it changes."""
+    """Reads the file now and whenever it changes, on a thread that ends with the process."""
     look()
     if _follower is not None:
         threading.Thread(target=_follower.run, name="log-levels", daemon=True).start()

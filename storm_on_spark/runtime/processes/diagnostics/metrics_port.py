@@ -18,7 +18,7 @@ WINDOWS_READ = ("600", ALL_TIME)
 
 
 def require_client() -> None:
-    """Refuses to go on without the library.
+    """Checks that the library is installed.
 
     Raises:
         SetupError: `prometheus_client` is not installed.

@@ -1,7 +1,7 @@
 """Labels of printed lines: what a spout or bolt prints is preceded by component and task, and in a log by its time.
 
 All processes of a topology share one stream. The printing task is known by thread, because a spout host has a thread
-for each executor. A driver that a supervisor has started logs, and with it all processes that it starts: they inherit
+for each executor. A driver that a supervisor started writes a log, as do all processes that it starts: they inherit
 `TIMED` in the environment.
 """
 
@@ -32,18 +32,18 @@ _note: Callable[[str], None] | None = None
 
 
 def note_labels(note: Callable[[str], None] | None) -> None:
-    """Calls `note` with each new label from now on, in a process in which one thread executes tasks."""
+    """Calls `note` with each new label from now on; for a process with one thread that executes tasks."""
     global _note  # as is standard output, of which the labels are
     _note = note
 
 
 def are_noted() -> bool:
-    """Returns whether labels are said to anybody."""
+    """Returns whether a function gets each new label."""
     return _note is not None
 
 
 def speaks(component: str, task: int) -> None:
-    """Sets the task whose code this thread calls from here on.
+    """Sets the task whose code this thread calls from now on.
 
     Example:
         >>> speaks("count", 4)
@@ -59,7 +59,7 @@ def speaks(component: str, task: int) -> None:
 
 
 def silent() -> None:
-    """Notes that this thread calls no task's code from here on."""
+    """Notes that this thread calls no task's code from now on."""
     _speaker.label = ""
 
 
@@ -69,7 +69,7 @@ def label() -> str:
 
 
 class speaking:  # noqa: N801 - it is used like a function
-    """Notes whose code this thread calls within."""
+    """Sets the task whose code this thread calls within the block."""
 
     __slots__ = ("_before", "_component", "_task")
 
@@ -87,7 +87,7 @@ class speaking:  # noqa: N801 - it is used like a function
 
 
 def stamp(now: float) -> str:
-    """Returns a time as it stands in logs, as Python's and Storm's have it.
+    """Returns a time in the form that Python's logs and Storm's have.
 
     Example:
         >>> stamp(time.mktime((2026, 11, 27, 13, 56, 10, 0, 0, -1)) + 0.1239)
@@ -150,7 +150,7 @@ def labelled(stream: TextIO, mark: bytes = b"") -> TextIO:
 
 
 def label_all() -> None:
-    """Labels what this process prints from here on."""
+    """Labels what this process prints from now on."""
     sys.stdout, sys.stderr = labelled(sys.stdout), labelled(sys.stderr)
 
 
@@ -161,7 +161,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 @contextlib.contextmanager
 def marked_output() -> Iterator[None]:
-    """Marks what is printed within."""
+    """Marks what is printed within the block."""
     before = sys.stdout, sys.stderr
     try:
         sys.stdout, sys.stderr = (labelled(stream, MARK) for stream in before)

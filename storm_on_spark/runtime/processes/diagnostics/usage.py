@@ -1,4 +1,4 @@
-"""What this process and those that it started take of the machine, from `/proc`."""
+"""The memory and processor time of this process and of those that it started, from `/proc`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def usage() -> WorkerInfo | None:
-    """Returns memory and processor time of all that live; None where the system has no `/proc`.
+    """Returns memory and processor time of all living processes; None on a system without `/proc`.
 
     Memory that processes share counts for each of them.
 

@@ -1,12 +1,12 @@
-"""The end of a command at once, by a signal: a sentence, and nothing of it is left.
+"""Ends a command at once, by a signal: it prints a sentence and leaves nothing behind.
 
-An exception in the place of a signal can't do that. It comes between any two steps of any library: it is lost where
-code ignores what it can't use, and where it isn't, steps are left out that somebody relies on (PySpark then removes the
-folder that its JVM is about to write to, and that JVM never ends). So the process isn't taken apart. It stands still,
-its children are killed, its temporary folders are removed, and it ends.
+Raising an exception at a signal can't do that. It comes between any two steps of any library. Code that ignores
+exceptions loses it; elsewhere it skips steps on which other code relies (PySpark then removes the folder that its JVM
+is about to write to, and that JVM never ends). So the process does not unwind. It stands still, its children are
+killed, its temporary folders are removed, and it ends.
 
 Python calls a handler on the main thread, which may be in a call of the system that a signal does not interrupt (see
-`storm_on_spark.runtime.processes.ending.signals`). A separate thread hears of each signal by a pipe, and does the work.
+`storm_on_spark.runtime.processes.ending.signals`). A separate thread hears of each signal by a pipe and does the work.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from storm_on_spark.runtime.processes.sessions import kill_descendants, kill_ses
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _KILL_SECS: Final = 5.0
-"""For the children to end; one may wait for a disk."""
+"""How long children may take to end; one may be waiting for a disk."""
 _PAUSE_SECS: Final = 0.01
 _HEARING_SECS: Final = 0.0005
 _NO_SIGNAL: Final = 0
 _LONGEST_SECS: Final = 15.0
-"""After which the main thread ends the process itself: the other thread can't run while the interpreter ends."""
+"""After so long the main thread ends the process itself: the other thread can't run while the interpreter ends."""
 _SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
-"""What progress on a terminal has hidden; its line is erased."""
+"""Shows the cursor again, which progress on a terminal has hidden, and erases its line."""
 
 _folders: dict[Path, None] = {}
 """Temporary folders of this process."""
@@ -48,11 +48,11 @@ _last_words: list[Callable[[str], object]] = []
 _ours = 0
 """The process that this module was installed in. Children that it forks have the same handlers."""
 _asked = _heard = 0
-"""How often the main thread has asked the other one whether it has heard everything, and the answers."""
+"""How often the main thread has asked the other one whether it has read everything, and the answers."""
 
 
 def end_at_once(number: int, frame: FrameType | None = None) -> None:
-    """Handles a signal where `ending_at_once` is in force: the main thread rests, and the other thread ends all."""
+    """Handles a signal within `ending_at_once`: the main thread waits while the other thread ends everything."""
     if os.getpid() == _ours:
         time.sleep(_LONGEST_SECS)
     os._exit(128 + number)
@@ -69,7 +69,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Leaves the signals to the system, which ends the process: it has nothing any more that would be left."""
+    """Leaves the signals to the system, which ends the process: nothing of it would be left behind any more."""
     for folder in folders():
         remove_temporary(folder)
     for number in TO_END:
@@ -79,7 +79,7 @@ def uninstall() -> None:
 
 @contextlib.contextmanager
 def in_force() -> Iterator[None]:
-    """Does the same within, in a script; elsewhere nothing changes: a notebook's kernel outlives an interrupt."""
+    """Does the same within the block, in a script. Elsewhere nothing changes: a notebook's kernel survives Ctrl-C."""
     is_script = hasattr(sys.modules["__main__"], "__file__")
     if not is_script or threading.current_thread() is not threading.main_thread():
         yield
@@ -91,7 +91,7 @@ def in_force() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupts_raised() -> Iterator[None]:
-    """Within, Ctrl-C raises KeyboardInterrupt again, for what it ends in order or does not end: `--watch`, a shell."""
+    """Within the block Ctrl-C raises KeyboardInterrupt again: for `--watch` and shells, which handle it themselves."""
     if signal.getsignal(signal.SIGINT) is not end_at_once:
         yield
         return
@@ -107,7 +107,7 @@ def end(number: int) -> None:
     _say(number)
     be_silent()
     with contextlib.suppress(AttributeError):  # not Linux
-        # What a killed child leaves becomes a child of this process, and is found.
+        # The children of a killed child become children of this process, and are found.
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     deadline = time.monotonic() + _KILL_SECS
     while (_kill_leaders() or kill_descendants(os.getpid(), os.getsid(0))) and time.monotonic() < deadline:
@@ -117,7 +117,7 @@ def end(number: int) -> None:
 
 
 def be_silent() -> None:
-    """Lets nothing more be printed: threads that still run would say what they make of the end of the children."""
+    """Discards further output: threads that still run would report that the children have ended."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         os.dup2(nothing, descriptor)
@@ -137,7 +137,7 @@ def remove_all(deadline: float) -> None:
 
 @contextlib.contextmanager
 def last_words(say: Callable[[str], object]) -> Iterator[None]:
-    """Calls `say` with the sentence that is printed, too, if the process ends at once within."""
+    """If the process ends at once within the block, calls `say` with the sentence that is printed."""
     _last_words.append(say)
     try:
         yield
@@ -147,7 +147,7 @@ def last_words(say: Callable[[str], object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """Yields a new folder, which is removed at the end, also if the process ends at once.
+    """Yields a new folder. It is removed at the end of the block, also if the process ends at once.
 
     Example:
         >>> with temporary_folder("words-") as folder:
@@ -164,10 +164,10 @@ def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
 
 
 def make_temporary(prefix: str, parent: Path | None = None) -> Path:
-    """Makes a folder for this user only, until `remove_temporary`."""
+    """Makes a folder for this user only, which exists until `remove_temporary`."""
     while True:
         folder = Path(parent or tempfile.gettempdir()).absolute() / f"{prefix}{os.urandom(4).hex()}"
-        # First, so that there is no moment at which nothing knows of it.
+        # Noted before it is made, so that there is no moment at which it is unknown.
         _folders[folder] = None
         try:
             folder.mkdir(mode=0o700)
@@ -180,19 +180,19 @@ def make_temporary(prefix: str, parent: Path | None = None) -> Path:
 
 
 def remove_temporary(folder: Path) -> None:
-    """Removes a folder that `make_temporary` has made, or that `belongs_here` was told of. What can't be, stays."""
+    """Removes a folder from `make_temporary` or `belongs_here`. What can't be removed stays."""
     shutil.rmtree(folder, ignore_errors=True)
     _folders.pop(folder, None)
 
 
 def belongs_here(folder: Path) -> None:
-    """Says that a folder, which may be made later or by a child, goes with this process until `remove_temporary`."""
+    """Notes that a folder belongs to this process until `remove_temporary`; it, or a child, may make it later."""
     _folders[folder] = None
 
 
 @contextlib.contextmanager
 def ends_with_this(pid: int) -> Iterator[None]:
-    """Says that the child `pid`, which leads a session, is to be killed if this process ends at once within."""
+    """Within the block, the child `pid`, which leads a session, is killed if this process ends at once."""
     _leaders[pid] = None
     try:
         yield
@@ -222,8 +222,8 @@ def _leave_pipe() -> None:
 def _wait_for_hearing(writer: int) -> None:
     """Waits until the thread has read all signals that came before.
 
-    It may be late by any time on a busy machine. It then would find the handler that is there by now, and end the
-    process by a signal that another handler has seen to.
+    On a busy machine the thread may be late by any time. Then it would look up the handler that is installed by now,
+    and end the process by a signal that an earlier handler has dealt with.
     """
     global _asked
     if os.getpid() != _ours:
@@ -242,7 +242,7 @@ def _hear(reader: int) -> None:
             if number == _NO_SIGNAL:
                 _heard += 1
                 continue
-            # What another handler makes of a signal is its affair.
+            # Another handler deals with this signal.
             if os.getpid() == _ours and signal.getsignal(number) is end_at_once:
                 end(number)
 

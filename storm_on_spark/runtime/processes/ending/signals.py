@@ -1,8 +1,8 @@
 """Signals that ask a process to end.
 
-A handler runs on the main thread, between any two of its steps. That thread may hold the lock of a `threading.Event`
-just then, in `wait` or in an earlier handler's `set`, and `set` would wait for it for good. Two signals at once are
-enough: 16 of 150 processes hung.
+A handler runs on the main thread, between any two of its steps. That thread may just then hold the lock of a
+`threading.Event`, in `wait` or in an earlier handler's `set`; then `set` would wait for the lock for ever. Two signals
+at once are enough: 16 of 150 processes hung.
 
 A signal that comes just before a wait blocks, or that another thread takes, does not interrupt it, and Python calls the
 handler only after the wait: 3 of 734 interrupts of a notebook's cell were not heard. So no wait here blocks for long.
@@ -28,7 +28,7 @@ all_heard: Callable[[], object] = lambda: None  # noqa: E731 # a variable
 
 
 class InterruptibleEvent(threading.Event):
-    """An event for which the main thread waits as long as it takes."""
+    """An event for which the main thread can wait without limit, and still hears signals."""
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits as `threading.Event.wait`; every signal's handler is called within half a second."""
@@ -66,7 +66,7 @@ def handled() -> tuple[signal.Signals, ...]:
 
 
 def put_back(handlers: Mapping[signal.Signals, Any] | Mapping[int, Any]) -> None:
-    """Installs handlers again that others have replaced for a while; what came meanwhile was for those."""
+    """Installs handlers again that were replaced for a while. Signals in the meantime were for the others."""
     if not handlers:
         return  # on another thread than the main one there are never any
     all_heard()
@@ -86,7 +86,7 @@ def handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[Non
 
 @contextmanager
 def ended_by_signal() -> Iterator[InterruptibleEvent]:
-    """Yields what is set when this process is told to end; of use in the main thread only."""
+    """Yields an event that is set when this process is told to end; of use in the main thread only."""
     ended = InterruptibleEvent()
     with handling(setting(ended)):
         yield ended
@@ -94,9 +94,9 @@ def ended_by_signal() -> Iterator[InterruptibleEvent]:
 
 @contextmanager
 def held_back(*signals: signal.Signals) -> Iterator[None]:
-    """Holds signals back from this thread, and from processes that it starts meanwhile.
+    """Blocks signals for this thread, and for processes that it starts within the block.
 
-    Such a process hears of them when it unblocks them, as `ignore_interrupts` does. Before, it has no handler yet: an
+    Such a process gets them when it unblocks them, as `ignore_interrupts` does. Before that it has no handler: an
     interrupt while it imports would end it with a traceback.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -107,6 +107,6 @@ def held_back(*signals: signal.Signals) -> Iterator[None]:
 
 
 def ignore_interrupts() -> None:
-    """Ignores Ctrl-C from here on. A whole process group gets it, and the driver decides what becomes of this one."""
+    """Ignores Ctrl-C from now on. The whole process group gets it, and the driver decides when this process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

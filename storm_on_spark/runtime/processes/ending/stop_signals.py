@@ -1,4 +1,4 @@
-"""The signals that a run is told to end by: the first drains, the second stops at once."""
+"""The signals that end a run: the first one drains it, the second one stops it at once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from storm_on_spark.runtime.processes.ending import at_once
 from storm_on_spark.runtime.processes.ending.signals import handling
 
 _ONE_SECS: Final = 1.0
-"""Within so long of each other, SIGTERM and SIGHUP are the same wish: `make`, `timeout` and terminals that close
+"""SIGTERM and SIGHUP that come within so long of each other count once: `make`, `timeout` and terminals that close
 send a signal to the process and to its group."""
 _END_SECS: Final = 15.0
-"""How long the second signal leaves for an end in order."""
+"""How long an end in order may take after the second signal."""
 
 
 class Stopper:
@@ -44,7 +44,7 @@ class Stopper:
 
     @contextmanager
     def counting(self) -> Iterator[Stopper]:
-        """Takes the signals over; of use in the main thread, elsewhere nothing changes."""
+        """Handles the signals within the block, if this is the main thread; elsewhere nothing changes."""
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
@@ -64,11 +64,11 @@ class Stopper:
         if self.count == 2:
             threading.Thread(target=self._see_to_it, name="stop-at-once", daemon=True).start()
         elif self.count > 2:
-            # Even the end hangs.
+            # Even the end at once hangs.
             self._kill(number)
 
     def drain(self) -> None:
-        """Counts a wish to end that came in another way, as the first signal does; signals after it count as usual."""
+        """Counts a request to end that came in another way, like a first signal. Signals after it count as usual."""
         self.count = max(1, self.count)
 
     def _see_to_it(self) -> None:
