@@ -14,11 +14,11 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.launch.loader import LoadError, Target
 from storm_on_spark.xd.dsl import MAXIMUM_LENGTH, Code, DslError, Stream, parse_stream
-from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp, Letter, RefusesRows
-from storm_on_spark.xd.modules.history import History
-from storm_on_spark.xd.modules.letter_files import LetterFiles
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
-from storm_on_spark.xd.modules.messages import DEAD_LETTERS
+from storm_on_spark.xd.modules.messages.dead_letters import DeadLetters, GivesUp, Letter, RefusesRows
+from storm_on_spark.xd.modules.messages.history import History
+from storm_on_spark.xd.modules.messages.letter_files import LetterFiles
+from storm_on_spark.xd.modules.messages.message import DEAD_LETTERS
 from storm_on_spark.xd.parts import Part, parts_of, types_of
 
 DEFAULT_NAME: Final = "stream"

@@ -17,7 +17,7 @@ from storm_on_spark.cli.shared.errors import exit_code, reporting_errors
 from storm_on_spark.cli.shared.groups import Group
 
 if TYPE_CHECKING:
-    from storm_on_spark.xd.modules.dead_letters import DeadLetters
+    from storm_on_spark.xd.modules.messages.dead_letters import DeadLetters
 
 _definition = click.argument("definition", metavar="DEFINITION")
 
@@ -71,7 +71,7 @@ def run(definition: str, in_process: bool, dead_letters: str | None, attempts: i
 
 
 def _dead_letters(folder: str | None, attempts: int | None) -> DeadLetters | None:
-    from storm_on_spark.xd.modules.dead_letters import DeadLetters
+    from storm_on_spark.xd.modules.messages.dead_letters import DeadLetters
 
     if folder is None:
         return None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.xd.bus.journal import Message, Positions, Record
 from storm_on_spark.xd.dsl import Channel
-from storm_on_spark.xd.modules.messages import written
+from storm_on_spark.xd.modules.messages.message import written
 
 
 class BusError(StormError, RuntimeError):

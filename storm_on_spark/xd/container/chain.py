@@ -33,7 +33,7 @@ from storm_on_spark.xd.container.collectors import BasicCollector, RichCollector
 from storm_on_spark.xd.container.errors import ExecuteError, failure_of
 from storm_on_spark.xd.container.outbox import MOST_MESSAGE_BYTES, Outbox, Refused, size_of
 from storm_on_spark.xd.modules.declaration import Component
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 
 _INPUT: Final = "__bus"
 _TICK_FIELDS: Final = Fields("rate_secs")

@@ -16,7 +16,7 @@ from storm_on_spark.api.tuple import Delivery, KnownLineage, Tuple
 from storm_on_spark.runtime.reports.report import Failure, log_error
 from storm_on_spark.runtime.reports.shown_values import input_text
 from storm_on_spark.xd.bus.journal import Message
-from storm_on_spark.xd.modules.messages import DEAD_LETTERS
+from storm_on_spark.xd.modules.messages.message import DEAD_LETTERS
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from storm_on_spark.runtime.reports.groups import Group, Groups
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.reports.shown_values import values_text
 from storm_on_spark.xd.bus.journal import Message
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 
 logger = logging.getLogger(__name__)
 

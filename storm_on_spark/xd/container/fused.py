@@ -25,8 +25,8 @@ from storm_on_spark.xd.container.layout import StreamThere
 from storm_on_spark.xd.container.session import SharedSession
 from storm_on_spark.xd.fused import build
 from storm_on_spark.xd.manifest import parse_manifest
-from storm_on_spark.xd.modules.dead_letters import DeadLetters, GivesUp
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.modules.messages.dead_letters import DeadLetters, GivesUp
 from storm_on_spark.xd.parts import Part, parts_of, types_of
 from storm_on_spark.xd.tree.nodes import ModuleName
 

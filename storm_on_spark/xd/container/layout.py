@@ -13,8 +13,8 @@ from storm_on_spark.xd.bus.port import ChannelFeed, Feed, ModuleFeed, Place, Tap
 from storm_on_spark.xd.container.chain import Chain
 from storm_on_spark.xd.dsl import Channel, Stream, Tap, parse_stream
 from storm_on_spark.xd.manifest import ModuleManifest, parse_manifest
-from storm_on_spark.xd.modules.history import tracked
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
+from storm_on_spark.xd.modules.messages.history import tracked
 from storm_on_spark.xd.parts import Part, parts_of
 from storm_on_spark.xd.tree.nodes import ModuleName, ModuleNode
 

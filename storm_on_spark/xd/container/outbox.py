@@ -17,7 +17,7 @@ from storm_on_spark.api.errors import CheckpointError, InvalidTopologyError
 from storm_on_spark.api.sink import SinkBolt, SinkContext
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.xd.bus.journal import Message
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 
 Refused = list[tuple[Message, str]]
 """Messages whose rows the target refuses, and why."""

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from storm_on_spark.xd.modules import script
 from storm_on_spark.xd.modules.counters.sinks import SINKS as COUNTERS
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, ModuleType
+from storm_on_spark.xd.modules.inside import script
+from storm_on_spark.xd.modules.inside.processors import PROCESSORS
+from storm_on_spark.xd.modules.inside.sinks import SINKS
+from storm_on_spark.xd.modules.inside.sources import SOURCES
 from storm_on_spark.xd.modules.jobs import filejdbc, sparkapp, sparksql, timestampfile
 from storm_on_spark.xd.modules.jobs import script as job_script
 from storm_on_spark.xd.modules.outside import delta, files, http_client, http_source, jdbc, kafka, tail
-from storm_on_spark.xd.modules.processors import PROCESSORS
-from storm_on_spark.xd.modules.sinks import SINKS
-from storm_on_spark.xd.modules.sources import SOURCES
 
 _SOURCES: Final = (delta.SOURCE, files.SOURCE, http_source.SOURCE, kafka.SOURCE, *SOURCES, tail.SOURCE)
 _PROCESSORS: Final = (*PROCESSORS, http_client.PROCESSOR, script.PROCESSOR)

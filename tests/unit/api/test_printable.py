@@ -17,7 +17,7 @@ from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.report import print_result
 from storm_on_spark.cluster.security.logs import SafeFormatter
 from storm_on_spark.xd.expressions import parse_expression
-from storm_on_spark.xd.modules.sinks import Log
+from storm_on_spark.xd.modules.inside.sinks import Log
 
 EVIL = "bad \x1b]0;owned\x1b\\\x1b[2J\x9b31m\x7f\x08\r\u202e\u2066 [red]fake[/red]"
 OBEYED = [chr(code) for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0), *range(0x2028, 0x202F), 0x2066, 0x2069)]

@@ -17,8 +17,8 @@ from storm_on_spark.launch.loader import LoadError, load
 from storm_on_spark.testing import make_tuple, run_bolt
 from storm_on_spark.xd.dsl import Code, DslError, parse_stream
 from storm_on_spark.xd.fused import build, load_stream
-from storm_on_spark.xd.modules.dead_letters import DeadLetters, Letter
-from storm_on_spark.xd.modules.history import HISTORY, tracked
+from storm_on_spark.xd.modules.messages.dead_letters import DeadLetters, Letter
+from storm_on_spark.xd.modules.messages.history import HISTORY, tracked
 
 WORDS = "words = trigger --payload='to be or not' --maxMessages=1 | splitter --expression=\"payload.split(' ')\""
 

@@ -16,7 +16,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.modules.counters.values import Counter, Kind, checked_name, write_counter, writer_name
 from storm_on_spark.xd.modules.declaration import HOME, STREAM_NAME, ModuleDeclaration, Option
-from storm_on_spark.xd.modules.messages import written
+from storm_on_spark.xd.modules.messages.message import written
 from storm_on_spark.xd.modules.saved_attributes import Kept
 
 OTHERS: Final = "(others)"

@@ -23,8 +23,8 @@ from storm_on_spark.connectors.delta import DeltaBolt
 from storm_on_spark.connectors.sinks import Columns
 from storm_on_spark.connectors.sinks.dead_letters import DeadLetters
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.messages import written
-from storm_on_spark.xd.modules.repeating import RepeatingSource
+from storm_on_spark.xd.modules.messages.message import written
+from storm_on_spark.xd.modules.messages.repeating import RepeatingSource
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.repeating import RepeatingSource
+from storm_on_spark.xd.modules.messages.repeating import RepeatingSource
 
 MAXIMUM_LINE: Final = 1_000_000
 """Bytes that a line may have."""

@@ -18,7 +18,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.cluster.security.tokens import read_tokens
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.messages import FIELDS, written
+from storm_on_spark.xd.modules.messages.message import FIELDS, written
 
 Method = Literal["POST", "PUT", "GET", "DELETE"]
 

@@ -12,7 +12,7 @@ from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cluster.security.addresses import is_loopback
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
-from storm_on_spark.xd.modules.repeating import RepeatingSource
+from storm_on_spark.xd.modules.messages.repeating import RepeatingSource
 
 if TYPE_CHECKING:
     from storm_on_spark.xd.modules.outside.http_server import Post

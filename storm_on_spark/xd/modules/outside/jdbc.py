@@ -20,7 +20,7 @@ from storm_on_spark.cluster.security.tokens import read_secret_file
 from storm_on_spark.connectors.jdbc.table import SIGNS, WORD, JdbcTable, Row
 from storm_on_spark.connectors.sinks.dead_letters import DeadLetters
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
-from storm_on_spark.xd.modules.messages import written
+from storm_on_spark.xd.modules.messages.message import written
 
 _SQLITE: Final = "sqlite3"
 _PAYLOAD: Final = "payload"

@@ -19,7 +19,7 @@ from storm_on_spark.connectors.kafka import (
 from storm_on_spark.connectors.kafka.config import checked_servers, checked_topic
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.modules.declaration import STREAM_NAME, ModuleDeclaration, Option
-from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS, written
+from storm_on_spark.xd.modules.messages.message import DEAD_LETTERS, FIELDS, written
 
 Start = Literal["earliest", "latest"]
 

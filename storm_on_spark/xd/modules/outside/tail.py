@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, Final
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
+from storm_on_spark.xd.modules.messages.repeating import RepeatingSource
 from storm_on_spark.xd.modules.outside.files import MAXIMUM_LINE, text_of_line
-from storm_on_spark.xd.modules.repeating import RepeatingSource
 
 
 class TailSource(RepeatingSource):

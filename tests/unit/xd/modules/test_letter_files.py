@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from storm_on_spark import Config
 from storm_on_spark.api import Tuple
 from storm_on_spark.testing import BoltTester, make_tuple
-from storm_on_spark.xd.modules.letter_files import LetterFiles
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.letter_files import LetterFiles
+from storm_on_spark.xd.modules.messages.message import FIELDS
 
 
 class Task:

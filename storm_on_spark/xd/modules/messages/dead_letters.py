@@ -11,7 +11,7 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 
 HISTORY: Final = "xdHistory"
 """The header: a list of maps, the first module first."""

@@ -18,7 +18,7 @@ from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.connectors.files.formats import encoder
 from storm_on_spark.connectors.sinks.folders import checked_folder
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 
 MOST_BYTES: Final = 64 << 20
 """Of a file; the next letter begins another one."""

@@ -12,7 +12,7 @@ from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.task.collector import SpoutOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
-from storm_on_spark.xd.modules.messages import DEAD_LETTERS, FIELDS
+from storm_on_spark.xd.modules.messages.message import DEAD_LETTERS, FIELDS
 from storm_on_spark.xd.modules.saved_attributes import Kept
 
 _FIRST_DELAY: Final = 1.0

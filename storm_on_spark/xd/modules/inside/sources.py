@@ -8,7 +8,7 @@ from typing import Final
 
 from storm_on_spark.xd.modules.dates import check_pattern, format_date
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.repeating import RepeatingSource
+from storm_on_spark.xd.modules.messages.repeating import RepeatingSource
 
 
 class PeriodicSource(RepeatingSource):

@@ -13,7 +13,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.expressions import Expression
 from storm_on_spark.xd.expressions.evaluating import as_text
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 from storm_on_spark.xd.modules.saved_attributes import Kept
 
 

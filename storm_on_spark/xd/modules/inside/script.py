@@ -13,7 +13,7 @@ from storm_on_spark.api.task.collector import BasicOutputCollector
 from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option, OptionError
-from storm_on_spark.xd.modules.messages import FIELDS
+from storm_on_spark.xd.modules.messages.message import FIELDS
 from storm_on_spark.xd.modules.python_files import PythonFileError, checksum, compiled, executed, read_python
 
 _FUNCTION: Final = "process"

@@ -1,0 +1,1 @@
+"""Modules that need no other system: sources, processors and sinks."""
