@@ -1,7 +1,8 @@
-"""Windows: bolts that evaluate the last so many tuples, or those of some time, again and again.
+"""Windows: bolts that evaluate the last tuples again and again: a number of them, or those of some time.
 
-`bolts.py` has what users write, `executor.py` the bolt that runs it. The rules are in `rules/`, without clock and
-without I/O; what a window holds is in `content/`, over a `KeyValueState`. Nothing here knows of the runtime.
+`bolts.py` has the classes that users subclass, `executor.py` the bolt that runs them. The rules are in `rules/`,
+without clock and without I/O. The tuples of windows are in `content/`, over a `KeyValueState`. Nothing here knows the
+runtime.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("BatchWindow", "BatchWindowedBolt"):
-        # Arrow takes 100 ms to import, which others need not wait for.
+        # Importing Arrow takes 100 ms; only columnar windows need it.
         from storm_on_spark.windowing.columnar import bolts
 
         return getattr(bolts, name)

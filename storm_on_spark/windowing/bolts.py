@@ -34,7 +34,7 @@ _EXTENTS = {
 class Windowed(ExecutedByBolt, BaseComponent):
     """What all windowed bolts have in common: the definition of their window.
 
-    It is part of the component's configuration, under Storm's keys, so a topology may set it otherwise.
+    It is part of the component's configuration, under Storm's keys, so a topology may override it.
     """
 
     # Class attributes, since a subclass may have an `__init__` of its own.
@@ -48,8 +48,8 @@ class Windowed(ExecutedByBolt, BaseComponent):
         """Sets length and slide of the window, each a `Count` or a `Duration`.
 
         Args:
-            length: what the window holds: the last so many tuples, or those of so long a time.
-            slide: after how many tuples, or how much time, it is evaluated; by default after each tuple.
+            length: the number of tuples in the window, or the time that it spans.
+            slide: the number of tuples, or the time, between two evaluations; by default it is evaluated at each tuple.
         """
         chosen = {}
         for what, given in (("length", length), ("slide", Count(1) if slide is None else slide)):
@@ -71,13 +71,13 @@ class Windowed(ExecutedByBolt, BaseComponent):
         return self.with_window(length, length)
 
     def with_timestamp_field(self: W, field: str) -> W:
-        """Says which field of the tuples holds their time: an integer, in milliseconds."""
+        """Sets the field that holds the time of a tuple: an integer, in milliseconds."""
         if not isinstance(field, str):
             raise InvalidTopologyError(f"a timestamp field is named by a text, not {kind_of(field)}")
         return self._with_timestamp(field)
 
     def with_timestamp_extractor(self: W, extractor: TimestampExtractor) -> W:
-        """Says how to find the time of a tuple, in milliseconds.
+        """Sets a function that returns the time of a tuple, in milliseconds.
 
         Args:
             extractor: a function of the tuple, or an object with a method `extract_timestamp(tup)`.
@@ -94,18 +94,18 @@ class Windowed(ExecutedByBolt, BaseComponent):
         return self
 
     def with_lag(self: W, lag: Duration) -> W:
-        """Sets by how much timestamps may be out of order; by default not at all."""
+        """Sets how far timestamps may be out of order. By default they must be in order."""
         return self._with_duration(Config.TOPOLOGY_BOLTS_TUPLE_TIMESTAMP_MAX_LAG_MS, lag, "lag")
 
     def with_watermark_interval(self: W, interval: Duration) -> W:
-        """Sets how often the watermark moves on; by default each second."""
+        """Sets how often the watermark advances; by default each second."""
         return self._with_duration(Config.TOPOLOGY_BOLTS_WATERMARK_EVENT_INTERVAL_MS, interval, "watermark interval")
 
     def with_idle_timeout(self: W, timeout: Duration) -> W:
-        """Sets after which time without tuples an input stream no longer holds back the watermark.
+        """Sets how long an input stream may be silent before it no longer holds back the watermark.
 
-        By default never, as in Storm: then one stream that falls silent stops all windows. What comes on such a stream
-        later may be late.
+        By default there is no limit, as in Storm: one silent stream stops all windows. A tuple that comes later on a
+        stream that was idle may be late.
         """
         if not isinstance(timeout, Duration):
             raise InvalidTopologyError(f"the idle timeout must be a Duration, not {kind_of(timeout)}")
@@ -113,9 +113,9 @@ class Windowed(ExecutedByBolt, BaseComponent):
         return self
 
     def with_late_tuple_stream(self: W, stream: str) -> W:
-        """Sets the stream on which tuples are emitted that came too late, in one field `late_tuple`.
+        """Sets the stream for tuples that come too late; its one field is `late_tuple`.
 
-        The bolt declares it by itself. By default such tuples are logged; they are acked and counted in any case.
+        The bolt declares the stream itself. By default late tuples are logged. They are acked and counted in any case.
         """
         if not isinstance(stream, str):
             raise InvalidTopologyError(f"the stream for late tuples must be a text, not {kind_of(stream)}")
@@ -124,7 +124,7 @@ class Windowed(ExecutedByBolt, BaseComponent):
     def with_aggregate(
         self: W, by: str | Iterable[str] = (), aggregates: Mapping[str, Aggregate] | None = None, **more: Aggregate
     ) -> W:
-        """Lets windows keep partial results, one for each key and slide, and no tuples.
+        """Makes windows keep no tuples, but partial results: one for each key and slide.
 
         The bolt's `execute` gets an `AggregateWindow`. A tuple is acked as soon as it is in the window, so what the
         bolt emits is anchored to nothing, and the window may be longer than the message timeout.
@@ -165,8 +165,8 @@ class BaseWindowedBolt(Windowed):
     """A bolt that evaluates windows of tuples; Storm's `BaseWindowedBolt`.
 
     What it emits is anchored to all tuples of the window, and a tuple is acked when it leaves the window. Attributes
-    that can be pickled are saved, like those of a `BaseRichBolt`, and so are the tuples of the window: in slices, of
-    which a micro-batch writes what is new.
+    that can be pickled are saved, like those of a `BaseRichBolt`. The tuples of the window are saved too, in slices; a
+    micro-batch writes only slices that are new.
 
     Example:
         >>> from storm_on_spark import BaseWindowedBolt, Count, Fields
@@ -195,8 +195,8 @@ class BaseWindowedBolt(Windowed):
     def execute(self, window: Any) -> None:
         """Evaluates a window, a `TupleWindow` that holds at least one tuple, or an `AggregateWindow`.
 
-        If it raises, its work is undone and the error reported. The window's tuples fail at its next turn, and leave
-        it: so their spout emits them again.
+        If it raises, its work is undone and the error is reported. The window's tuples fail at its next evaluation and
+        leave it, so their spout can emit them again.
         """
 
     def executor(self) -> BaseRichBolt:
@@ -209,8 +209,8 @@ class BaseWindowedBolt(Windowed):
 class BaseStatefulWindowedBolt(BaseWindowedBolt):
     """A windowed bolt with a `KeyValueState`; Storm's `BaseStatefulWindowedBolt`.
 
-    Its state and its windows are committed with the micro-batch. So each tuple counts in them once, and none of what
-    Storm needs for that is needed here.
+    Its state and its windows are committed with the micro-batch, so each tuple counts in them once. What Storm needs
+    for that has no effect here.
 
     Example:
         >>> from storm_on_spark.testing import BoltTester, make_tuple
@@ -229,7 +229,7 @@ class BaseStatefulWindowedBolt(BaseWindowedBolt):
 
     @abstractmethod
     def init_state(self, state: KeyValueState) -> None:
-        """Called with the task's state as of the last committed micro-batch, before the first window."""
+        """Called before the first window, with the task's state as the last committed micro-batch left it."""
 
     def executor(self) -> BaseRichBolt:
         """Returns the bolt that keeps the windows and calls this one."""
@@ -240,7 +240,7 @@ class BaseStatefulWindowedBolt(BaseWindowedBolt):
         return super().executor()
 
     def with_message_id_field(self: W, field: str) -> W:
-        """Has no effect: Storm finds with it what it evaluated before a crash, and here nothing is evaluated twice."""
+        """Has no effect. Storm needs it to skip what was evaluated before a crash; here nothing is evaluated twice."""
         if not isinstance(field, str):
             raise InvalidTopologyError(f"a message id field is named by a text, not {kind_of(field)}")
         return self

@@ -1,4 +1,4 @@
-"""What a window is: its length, how it slides, and whose time it goes by."""
+"""What a window is: its length, its slide, and whether it uses the tuples' time or the topology's."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ class Duration:
 
 
 TimestampExtractor = Callable[[Tuple], int]
-"""Returns a tuple's time, in milliseconds. An object with Storm's method `extract_timestamp` does too."""
+"""A function that returns a tuple's time in milliseconds, or an object with Storm's `extract_timestamp`."""
 
 Extent = Count | Duration
-"""What a window's length and its slide are given in."""
+"""The type of a window's length and slide."""
 
 
 def _ms(number: float, unit: int) -> Any:
@@ -125,12 +125,12 @@ class WindowDefinition:
 
     Args:
         length: of the window.
-        slide: after how much it slides.
+        slide: of the window.
         event_time: whether tuples bring their time.
-        lag_ms: by how much their timestamps may be out of order.
-        watermark_ms: how often the watermark moves on.
-        late_stream: where late tuples go; None to log them.
-        idle_ms: after which time without tuples a stream no longer holds back the watermark; None for never.
+        lag_ms: how far their timestamps may be out of order.
+        watermark_ms: how often the watermark advances.
+        late_stream: the stream for late tuples; None to log them.
+        idle_ms: how long a stream may be silent before it no longer holds back the watermark; None for ever.
 
     Example:
         >>> WindowDefinition(Duration.seconds(10), Duration.seconds(5)).timers
@@ -191,7 +191,7 @@ class WindowDefinition:
         if isinstance(self.slide, Duration):
             return {"window": self.slide.value}
         if isinstance(self.length, Duration):
-            return {"expiry": self.length.value}  # nobody else tells the time, by which tuples leave the window
+            return {"expiry": self.length.value}  # nothing else tells the time by which tuples leave the window
         return {}
 
     def __str__(self) -> str:
@@ -211,7 +211,7 @@ def _extent(count: int | None, ms: int | None) -> Extent | None:
 
 
 def _check_pending(length: Extent, slide: Extent, settings: WindowSettings) -> None:
-    """Checks, as Storm does, that tuples can stay pending as long as they are in the window."""
+    """Checks, as Storm does, that the message timeout is longer than tuples stay in the window."""
     extents = (length, slide)
     ms = sum(extent.value for extent in extents if isinstance(extent, Duration))
     if settings.timeouts and ms > 1000 * settings.timeout_secs:

@@ -12,8 +12,8 @@ from storm_on_spark.windowing.rules.manager import Activation
 class TupleWindow:
     """The tuples of a window, in the order in which they came.
 
-    They are read from the bolt's state when they are asked for: `get` returns all at once, iteration goes slice by
-    slice. So a window may be larger than memory. It is valid while the bolt evaluates it.
+    They are read from the bolt's state on demand: `get` returns all at once, iteration reads slice by slice. So a
+    window may be larger than memory. It is valid while the bolt evaluates it.
 
     Args:
         queue: where the tuples are.
@@ -74,7 +74,7 @@ class TupleWindow:
 
     @property
     def anchors(self) -> JointAnchors | None:
-        """What an emit is anchored to, all tuples of the window; None if none of them is tracked."""
+        """The anchors of an emit: all tuples of the window; None if none of them is tracked."""
         tracked = [part for part in self._activation.window if part.slice.tracked]
         return JointAnchors(_Again(self, tracked)) if tracked else None
 
@@ -124,7 +124,7 @@ class TupleWindow:
 
 
 class _Again:
-    """Tuples of a window that can be gone over again."""
+    """Tuples of a window; they can be iterated over more than once."""
 
     def __init__(self, window: TupleWindow, parts: list[Part]) -> None:
         self._window, self._parts = window, parts

@@ -1,8 +1,8 @@
 """The tuples that a windowed bolt holds, in the order in which they came.
 
-They lie in the key-value state in slices. A slice is written once, when it is full or its micro-batch ends. It is
-written again if tuples have left it but not those that came first. In memory there are only its bounds, so most
-questions of the rules need no look at tuples. The bounds are in the state too, in blocks.
+They are in the key-value state, in slices. A slice is written once, when it is full or its micro-batch ends. It is
+written again only if tuples other than the first ones have left it. Memory holds only the bounds of slices, which
+answer most questions of the rules without the tuples. The bounds are in the state too, in blocks.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.api.tuple import HeldTuples, Tuple
 
 OWN = "\0window"
-"""First part of the keys of windows. Keys of users in the same state are others."""
+"""First part of the keys of windows. Keys of users in the same state differ from it."""
 
 _FULL = 1024
-"""Tuples of a slice, at most: what leaves the window amid a slice costs its rewriting."""
+"""The most tuples of a slice. If tuples leave the window from its middle, it is written again."""
 _LEAST = 32
-"""Fewer tuples than that are written with the queue itself, until more have come."""
+"""Fewer tuples than this are written with the queue itself, until more have come."""
 _BLOCK = 64
-"""Bounds of slices that are written together."""
+"""How many slices' bounds are written together."""
 
 
 class Slice(NamedTuple):
     """The bounds of a slice."""
 
     number: int
-    """Its place in the order; -1 for the one that tuples are added to."""
+    """Its place in the order; -1 for the slice to which tuples are added."""
     size: int
     first: int
     """Sequence number of its first tuple."""
     last: int
-    """And of its last one."""
+    """Sequence number of its last tuple."""
     low: int
-    """The least of its timestamps."""
+    """Its least timestamp."""
     high: int
-    """And the greatest."""
+    """Its greatest timestamp."""
     tracked: bool
     """Whether any tuple belongs to a tree."""
     skip: int = 0
-    """How many tuples at its beginning have left."""
+    """How many tuples have left it at its beginning."""
 
 
 class Content(NamedTuple):
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
     slice: Slice
     places: Sequence[int] | None = None
-    """Which, ascending; None for all."""
+    """Their places in the slice, ascending; None for all."""
 
     @property
     def size(self) -> int:
@@ -100,7 +100,7 @@ class EventQueue:
         self._size = 0
 
     def attach(self, state: KeyValueState) -> None:
-        """Says where the slices are."""
+        """Sets the state that holds the slices."""
         self._state = state
         #: Of full blocks, as they are in the state; a block is there while any of its slices is.
         self._full: dict[int, list[Slice]] = {number: state.get((OWN, "block", number)) for number in self._blocks}
@@ -128,7 +128,7 @@ class EventQueue:
     def _opened(self) -> Slice | None:
         """Returns the bounds of the slice that tuples are added to; None if it is empty.
 
-        They are found when somebody asks, and not with each tuple: that was a quarter of a tuple's time in a window.
+        They are computed on demand and not for each tuple, which took a quarter of a tuple's time in a window.
         """
         was, size = self._open, len(self._tuples)
         begin = 0 if was is None else was.size
@@ -176,7 +176,7 @@ class EventQueue:
 
     @property
     def own_keys(self) -> int:
-        """How many keys of the state are the queue's."""
+        """How many keys of the state belong to the queue."""
         return len(self._full) + len(self._tail) + sum(map(len, self._full.values()))
 
     def _content(self, part: Slice) -> Content:

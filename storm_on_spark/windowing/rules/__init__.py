@@ -1,4 +1,4 @@
 """The rules of windows: pure state machines, without clock and without I/O.
 
-What happens in a bolt's task goes in; windows to be evaluated come out, and what has left them.
+Tuples, times and watermarks of a bolt's task go in. Windows to be evaluated come out, with the tuples that left them.
 """

@@ -1,7 +1,7 @@
-"""Eviction policies: which tuples are in a window, and which have left it for good.
+"""Eviction policies: which tuples are in a window, and which have left it for ever.
 
-They are Storm's (`org.apache.storm.windowing.*EvictionPolicy`), but for one thing: Storm's scan of an event-time window
-stops at the first tuple that is further ahead than the lag, and misses tuples of other streams behind it. Here a window
+They are Storm's (`org.apache.storm.windowing.*EvictionPolicy`) with one exception. Storm's scan of an event-time window
+stops at the first tuple that is further ahead than the lag, and misses later tuples of other streams. Here a window
 holds all tuples of its time.
 """
 
@@ -21,10 +21,10 @@ class Evicted(NamedTuple):
 
 
 class TimeEviction:
-    """Holds the tuples of the last so many milliseconds: up to the reference time, and after its beginning.
+    """Holds the tuples of a span of time that ends at the reference time, inclusive; its beginning is exclusive.
 
     Args:
-        length_ms: how many.
+        length_ms: the span, in milliseconds.
     """
 
     def __init__(self, length_ms: int) -> None:
@@ -37,10 +37,10 @@ class TimeEviction:
 
 
 class CountEviction:
-    """Holds the last so many tuples, in the order in which they came.
+    """Holds the last tuples, a given number of them, in the order of their arrival.
 
     Args:
-        length: how many.
+        length: the number.
         event_time: whether only tuples up to the reference time count.
     """
 
@@ -55,7 +55,7 @@ class CountEviction:
         Args:
             queue: the tuples.
             reference: the time up to which tuples count, if they bring their time.
-            limit: of those, how many count, the first ones; None for all.
+            limit: how many of those count, the first ones; None for all.
         """
         parts = list(queue.until(reference)) if self._event_time else [Part(part) for part in queue.slices()]
         size = sum(part.size for part in parts)
@@ -92,14 +92,14 @@ def eviction_for(length: Extent, *, event_time: bool) -> Eviction:
 
 
 class Previous(NamedTuple):
-    """The window before: what it held is not new in the next one."""
+    """The previous window: the tuples that it held are not new in the next one."""
 
     next_sequence: int = 0
-    """Of the tuples that came after it."""
+    """The first sequence number of the tuples that came after it."""
     reference: int | None = None
     """The time up to which tuples were in it, if they bring their time."""
     runs: tuple[tuple[int, int], ...] | None = None
-    """The sequence numbers that it held, as first and last of runs; None if all others say it."""
+    """The sequence numbers that it held, as first and last of runs; None if the other attributes tell them."""
 
     def held(self, sequence: int, stamp: int) -> bool:
         """Returns whether it held a tuple."""
@@ -108,7 +108,7 @@ class Previous(NamedTuple):
         return self.runs is None or any(first <= sequence <= last for first, last in self.runs)
 
     def held_all(self, part: Slice) -> bool:
-        """Returns whether it held all tuples of a slice, as far as the bounds of it tell."""
+        """Returns whether it held all tuples of a slice, as far as the slice's bounds tell."""
         before = part.last < self.next_sequence and (self.reference is None or part.high <= self.reference)
         return before and (
             self.runs is None or any(first <= part.first <= part.last <= last for first, last in self.runs)

@@ -21,20 +21,20 @@ from storm_on_spark.windowing.rules.watermark import Source, WatermarkGenerator
 
 
 class Activation(NamedTuple):
-    """A window that is to be evaluated. Afterwards, what has expired is no longer in the queue."""
+    """A window that is to be evaluated. After the evaluation, the queue no longer has what has expired."""
 
     window: list[Part]
-    """What it holds; if it is empty, nobody is to see it."""
+    """The tuples that it holds; if it has none, the bolt does not see it."""
     expired: list[Part]
-    """What has left the window since the last one."""
+    """The tuples that have left the window since the previous one."""
     previous: Previous
-    """What is not new in this one."""
+    """The previous window, whose tuples are not new in this one."""
     start: int | None
-    """Where the window begins, exclusive; None for a number of tuples."""
+    """The time at which the window begins, exclusive; None if its length is a number of tuples."""
     end: int | None
-    """Where it ends, inclusive; None where there is no time."""
+    """The time at which it ends, inclusive; None if neither length nor slide is a time."""
     number: int
-    """Of this window, among those of the task."""
+    """The number of this window, among those of the task."""
 
 
 class WindowManager:
@@ -69,7 +69,7 @@ class WindowManager:
         self._define(definition, now, 0)
 
     def define(self, definition: WindowDefinition, now: int) -> None:
-        """Goes on with another length, slide, lag or idle timeout, over the tuples that are there."""
+        """Continues with another length, slide, lag or idle timeout, over the tuples that are there."""
         self.watermark.define(definition.lag_ms, definition.idle_ms)
         trigger = self._trigger
         evaluated = trigger.last if isinstance(trigger, (WatermarkTimeTrigger, WatermarkCountTrigger)) else 0
@@ -84,7 +84,7 @@ class WindowManager:
 
     def add(self, tup: Tuple, now: int) -> Iterator[Activation]:
         """A tuple that brings no time has come."""
-        # What comes at the moment of an evaluation, after it, belongs to the next window.
+        # A tuple that comes at the time of an evaluation, but after it, belongs to the next window.
         last = self._trigger.last if isinstance(self._trigger, TimeTrigger) else -1
         self.queue.add(tup, now if now > last else last + 1)
         if isinstance(self._trigger, CountTrigger):
@@ -98,12 +98,12 @@ class WindowManager:
         return True
 
     def on_time(self, now: int) -> Iterator[Activation]:
-        """It is that late, by the topology's time."""
+        """The topology's time has advanced to `now`."""
         if isinstance(self._trigger, TimeTrigger):
             yield from self._evaluated(self._trigger.on_time(self.queue, now))
 
     def on_watermark(self, now: int) -> Iterator[Activation]:
-        """It is time for a new watermark."""
+        """A new watermark is due."""
         watermark = self.watermark.advance(now)
         if watermark is not None and isinstance(self._trigger, (WatermarkTimeTrigger, WatermarkCountTrigger)):
             yield from self._evaluated(self._trigger.on_watermark(self.queue, watermark))

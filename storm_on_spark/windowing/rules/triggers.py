@@ -1,7 +1,7 @@
 """Trigger policies: when a window is evaluated; Storm's (`org.apache.storm.windowing.*TriggerPolicy`).
 
-A policy yields references: at which time, and for event-time counts with how many tuples, the window is evaluated. It
-is resumed by `send` of whether that window held anything.
+A policy yields references: the time of an evaluation and, for event-time counts, the number of tuples that count.
+`send` resumes it, and says whether that window held anything.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class Reference(NamedTuple):
     time: int
     """By the topology's clock, or by the tuples' timestamps."""
     limit: int | None = None
-    """For a window of a number of tuples by timestamps: how many count."""
+    """How many tuples count, if the window is a number of tuples by timestamps."""
 
 
 Due = Generator[Reference, bool, None]
 
 
 class CountTrigger:
-    """Evaluates after each so many tuples.
+    """Evaluates after every `slide` tuples.
 
     Args:
-        slide: how many.
+        slide: a number of tuples.
     """
 
     def __init__(self, slide: int) -> None:
@@ -61,11 +61,11 @@ class TimeTrigger:
 
     @property
     def last(self) -> int:
-        """When it was evaluated last."""
+        """The time of the last evaluation."""
         return self._next - self._slide_ms
 
     def on_time(self, queue: EventQueue, now: int) -> Due:
-        """It is that late."""
+        """The time has advanced to `now`."""
         while self._next <= now:
             if not len(queue):
                 self._next = self._after(now)
@@ -93,7 +93,7 @@ class WatermarkTimeTrigger:
         self._next = (evaluated // slide_ms + 1) * slide_ms if evaluated else 0
 
     def on_watermark(self, queue: EventQueue, watermark: int) -> Due:
-        """The watermark has moved on."""
+        """The watermark has advanced."""
         while self._next <= watermark:
             due = self._next
             limit = queue.count_until(due) if isinstance(self._eviction, CountEviction) else None
@@ -109,10 +109,10 @@ class WatermarkTimeTrigger:
 
 
 class WatermarkCountTrigger:
-    """Evaluates after each so many tuples up to the watermark.
+    """Evaluates after every `slide` tuples up to the watermark.
 
     Args:
-        slide: how many.
+        slide: a number of tuples.
         eviction: of the window.
         evaluated: the time of the last evaluation; tuples up to it no longer count.
     """
@@ -123,7 +123,7 @@ class WatermarkCountTrigger:
         self.last = evaluated
 
     def on_watermark(self, queue: EventQueue, watermark: int) -> Due:
-        """The watermark has moved on."""
+        """The watermark has advanced."""
         times, count, latest = [], 0, 0
         for part in queue.between(self.last, watermark):
             stamps = queue.marks(part.slice)[1]

@@ -1,4 +1,4 @@
-"""The watermark: up to which time all tuples have come, as far as one can tell."""
+"""The watermark: the time up to which all tuples are assumed to have come."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Generic, TypeVar
 S = TypeVar("S")
 
 Source = tuple[str, str]
-"""Component and stream: to make a `GlobalStreamId` for each tuple takes half as long as all the rest."""
+"""Component and stream. Making a `GlobalStreamId` for each tuple would take half as long as all the rest."""
 
 
 class WatermarkGenerator(Generic[S]):
     """Storm's `WaterMarkEventGenerator`, and streams that may fall silent.
 
-    The watermark is the least, over all input streams, of the latest timestamp of each, less the lag. There is none
-    before each stream has delivered. It never goes back. If all streams are silent, none of them holds back the others
-    any more: then it is that of the latest one, as in Flink. Else the last windows before the silence would stay open.
+    The watermark is the minimum, over all input streams, of each stream's latest timestamp, minus the lag. There is
+    none until every stream has delivered. It never goes back. If all streams are silent, none of them holds back the
+    others: then the watermark follows the latest one, as in Flink. Otherwise the last windows before the silence would
+    stay open.
 
     Args:
         streams: the input streams.
-        lag_ms: by how much timestamps may be out of order.
-        idle_ms: after which time without tuples a stream no longer counts; None for never.
-        now_ms: the topology's time; streams that never deliver are silent from then on.
+        lag_ms: how far timestamps may be out of order.
+        idle_ms: how long a stream may be silent before it no longer counts; None for ever.
+        now_ms: the topology's time, from which streams that never deliver are silent.
 
     Example:
         >>> watermark = WatermarkGenerator(["a", "b"], lag_ms=10)
@@ -42,7 +43,7 @@ class WatermarkGenerator(Generic[S]):
         self.last = 0
 
     def define(self, lag_ms: int, idle_ms: int | None) -> None:
-        """Goes on with another lag and another time after which streams are idle."""
+        """Continues with another lag and another idle timeout."""
         self._lag_ms, self._idle_ms = lag_ms, idle_ms
 
     def track(self, stream: S, timestamp: int, now_ms: int) -> bool:
