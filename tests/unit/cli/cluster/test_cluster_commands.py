@@ -24,7 +24,7 @@ from storm_on_spark.cli.cluster.watching.stages import stage_of
 from storm_on_spark.cli.main import SECTIONS, main
 from storm_on_spark.cluster.errors import UnavailableError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 ASKING = ("list", "cluster", "nimbuses")
 OF_ONE = ("status", "logs", "errors", "lag", "activate", "deactivate", "rebalance", "kill")
 DAEMONS = ("nimbus", "supervisor", "dev-zookeeper", "dev")
