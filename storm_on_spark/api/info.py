@@ -203,7 +203,7 @@ class ComponentWindow(TaskCounts):
 
 @dataclass(frozen=True)
 class WindowInfo:
-    """What a topology counted in a window. Windows go on over restarts, rebalances and failovers."""
+    """What a topology counted in a window. Windows continue over restarts, rebalances and failovers."""
 
     name: str
     """One of `WINDOWS`."""

@@ -86,7 +86,7 @@ def write(job: Job, out: Path | None, say: Callable[[str], object] = lambda text
         out = out.absolute()
         with scratch_of(out) as scratch:
             written = _write(job, scratch, say)
-            # Somebody may have written there in the meantime.
+            # Another process may have written there in the meantime.
             layout.refuse_foreign(out)
             replace(scratch, out)
         return written

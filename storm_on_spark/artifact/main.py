@@ -77,7 +77,7 @@ def _owned() -> tuple[Path, int]:
                 return folder, lock
         except BlockingIOError:
             pass
-        except OSError:  # The file system has no locks, so nobody else gets one either.
+        except OSError:  # The file system has no locks, so no other process gets one either.
             return folder, lock
         # A start that removes leftovers was faster.
         os.close(lock)

@@ -137,7 +137,7 @@ class AuthenticationError(ClusterError):
 
 
 class ForbiddenError(AuthenticationError):
-    """Somebody whom the cluster knows may not do what they asked for."""
+    """A user whom the cluster knows may not do what was asked."""
 
 
 class UnavailableError(ClusterError):

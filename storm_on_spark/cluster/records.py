@@ -3,7 +3,7 @@
 Every reader of a record checks it: its size, its version, every field's type. A field that this version does not know
 is refused like any other damage; a change of a record's fields is a new `VERSION`.
 
-Records by which somebody runs code, deletes something or connects to an address are `signed` where the cluster has a
+Records that make a daemon run code, delete something or connect to an address are `signed` if the cluster has a
 secret: see `storm_on_spark.cluster.security.keyring`.
 """
 
@@ -32,9 +32,9 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Base of what is kept in a znode."""
 
     VERSION: ClassVar[int] = VERSION
-    """The version of the record's fields; 0 for nodes of Spring XD, which have none."""
+    """The version of the record's fields; 0 for nodes of Spring XD, which have no version."""
     signed: ClassVar[bool] = False
-    """Whether it counts only with the signature of the cluster's secret, where there is one."""
+    """Whether the record is valid only with a signature by the cluster's secret, if there is one."""
 
 
 class NimbusSummary(Record, frozen=True):
@@ -96,7 +96,7 @@ class Submission(Record, frozen=True):
 
     signed: ClassVar[bool] = True
     key: str
-    """Chosen by the client: the same submission sent again, to another leader too, is the same."""
+    """Chosen by the client. A submission that is sent again, even to another leader, has the same key."""
     topology_id: str
     name: str
     owner: str
@@ -107,7 +107,7 @@ class Submission(Record, frozen=True):
 
 
 class NameClaim(Record, frozen=True):
-    """Whose a topology's name is: written with its submission, removed with the topology, each in one transaction."""
+    """Which topology has a name: written with its submission, removed with the topology, each in one transaction."""
 
     topology_id: str
 
@@ -135,7 +135,7 @@ class StormBase(Record, frozen=True):
     status: Status
     submitted_at: float
     launch: int
-    """The wanted launch of its driver; a rebalance asks for the next."""
+    """The launch of its driver that is wanted; a rebalance asks for the next one."""
     conf: Conf
     """The topology's whole configuration, without secrets."""
     executors: dict[str, int] = {}
@@ -143,7 +143,7 @@ class StormBase(Record, frozen=True):
     submission_key: str = ""
     transition: Transition | None = None
     debug: dict[str, float] = {}
-    """Which share of its tuples is sampled, in per cent, by component; `*` stands for the others."""
+    """The share of tuples that is sampled, in per cent, by component; `*` stands for all others."""
 
 
 class Assignment(Record, frozen=True):
@@ -219,18 +219,18 @@ class CheckpointInfo(Record, frozen=True):
     host: str
     """The host of that driver."""
     from_scratch: int = 0
-    """The launch from which on the topology is to forget its state, where that was asked for."""
+    """The launch at which the topology begins without its state, if that was requested."""
 
 
 class ChangeRecord(Record, frozen=True):
-    """That somebody changed a topology."""
+    """A change of a topology by a user."""
 
     signed: ClassVar[bool] = True
     topology_id: str
     what: str
     """`submit`, `activate`, `deactivate`, `rebalance` or `kill`, with its options."""
     who: str
-    """The user, as far as the request said; empty if it didn't."""
+    """The user, if the request named one; otherwise empty."""
     time: float
     """Seconds since the epoch."""
 
@@ -244,7 +244,7 @@ class LogLevel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     level: LevelName
     secs: int = 0
-    """For how long, as it was asked; 0 for as long as nobody takes it back."""
+    """For how many seconds, as requested; 0 until it is reset."""
     until: float | None = None
     """Seconds since the epoch; None without a limit."""
     reset: LevelName | None = None
@@ -261,18 +261,18 @@ class LogConfig(Record, frozen=True):
 
 
 class StoredCredentials(Record, frozen=True):
-    """The credentials of a topology that runs, as nobody can read them who doesn't have the cluster's secret."""
+    """The credentials of a running topology, encrypted: only processes with the cluster's secret can read them."""
 
     signed: ClassVar[bool] = True
     topology_id: str
     key: str
     """Which token encrypted them."""
     sealed: str
-    """A nonce and what AES-GCM made of them, in base64: see `Keyring.encrypt`."""
+    """A nonce and the output of AES-GCM, in base64: see `Keyring.encrypt`."""
 
 
 class Drain(Record, frozen=True):
-    """A supervisor that gets no drivers, and loses those that it has."""
+    """A drained supervisor: it gets no drivers, and its drivers are moved."""
 
     signed: ClassVar[bool] = True
     supervisor_id: str
@@ -303,7 +303,7 @@ class ErrorRecord(Record, frozen=True):
     trace: str = ""
     """The traceback with the frames of the user's own code."""
     input: str = ""
-    """What the component had in hand."""
+    """The input that the component was processing."""
     count: int = 1
     """How many equal errors there were, of which this is the last."""
     first_time: float | None = None

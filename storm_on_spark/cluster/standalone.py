@@ -125,7 +125,7 @@ class StandaloneCluster(Service):
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._home = linked_home(self._folder)
-        # Pages show what applications print: they ask for a token now, and nobody has one. The other way to submit
+        # Pages show what applications print: they ask for a token now, which does not exist. The other way to submit
         # applications asks for no secret.
         lines = (
             "spark.master.rest.enabled false",

@@ -59,7 +59,7 @@ class ForeachBatchBolt(TableBolt):
 def _takes_three(function: Callable[..., object]) -> bool:
     try:
         inspect.signature(function).bind(None, 0, None)
-    except (TypeError, ValueError):  # it takes two, or nobody knows what it takes
+    except (TypeError, ValueError):  # it takes two, or its signature is unknown
         return False
     return True
 
@@ -132,7 +132,7 @@ class MemoryBolt(TableBolt):
 
     def open_sink(self, context: SinkContext) -> None:
         """Makes the view, without rows."""
-        # A micro-batch has its own session, whose views nobody else sees.
+        # A micro-batch has its own session, whose views are seen nowhere else.
         self._show(context.writer, context.spark, self.columns.table([]))
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:

@@ -20,7 +20,7 @@ class NameSettings(Settings):
 
 @dataclass(frozen=True)
 class CheckpointSettings(Settings):
-    """Where a topology keeps its checkpoint: a directory or a URI; None where nobody has said."""
+    """Where a topology keeps its checkpoint: a directory or a URI; None if it is not set."""
 
     folder: Annotated[str | None, Config.TOPOLOGY_CHECKPOINT_DIR]
 

@@ -2,7 +2,7 @@
 
 Spark gives the next micro-batch of a task to any Python worker, while a component in another language keeps its memory
 in one process. So the child's standard input and output are named pipes in a folder. A worker opens them, takes a
-turn, and leaves: what is in the pipes by then is for whoever has the next turn.
+turn, and leaves: what is in the pipes by then is left for the next turn.
 
 A folder has `in` and `out` (the pipes), `record` (the child's identity and its last turn; locked during a turn), `pids`
 (Storm's folder of process ids), and the files of `storm_on_spark.multilang.guardian`.

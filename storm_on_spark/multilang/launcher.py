@@ -46,7 +46,7 @@ def main(parent: int, command: list[str]) -> None:
     child = os.fork()
     if child == 0:
         _become(command)
-    # Or nobody would see that the command has closed them.
+    # Otherwise it would not be seen that the command has closed them.
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)

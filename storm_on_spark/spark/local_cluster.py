@@ -215,7 +215,7 @@ class LocalCluster:
 
         Args:
             name: the topology.
-            window: one of Storm's windows: `600`, `10800` and `86400` seconds, or `:all-time`. They go on over
+            window: one of Storm's windows: `600`, `10800` and `86400` seconds, or `:all-time`. They continue over
                 restarts with the same checkpoint. None for the counters since this start.
 
         Raises:

@@ -211,7 +211,7 @@ def _extent(count: int | None, ms: int | None) -> Extent | None:
 
 
 def _check_pending(length: Extent, slide: Extent, settings: WindowSettings) -> None:
-    """Checks, as Storm does, that the message timeout is longer than tuples stay in the window."""
+    """Checks, as Storm does, that the message timeout and the limit of pending messages allow the window."""
     extents = (length, slide)
     ms = sum(extent.value for extent in extents if isinstance(extent, Duration))
     if settings.timeouts and ms > 1000 * settings.timeout_secs:

@@ -52,7 +52,7 @@ class Credentials(Mapping[str, str]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Whoever restores a component gives it the present ones.
+        # The code that restores a component gives it the present ones.
         return Credentials, ()
 
 

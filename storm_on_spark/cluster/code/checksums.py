@@ -1,7 +1,7 @@
 """Artifacts, the files that a topology's code consists of: their names, bounds and SHA-256.
 
 Checking and using are one step. What is verified is a private copy or the very bytes that are returned, so an attacker
-changing a file between the two gains nothing for somebody who can write to the folder.
+changing a file between the two gains nothing for an attacker who can write to the folder.
 """
 
 from __future__ import annotations

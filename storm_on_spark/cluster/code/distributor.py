@@ -113,7 +113,7 @@ class CodeDistributor(ABC):
         that were fetched before a failure are used by the next attempt.
 
         Raises:
-            CodeError: nobody has the code, or the storage can't be reached.
+            CodeError: no Nimbus has the code, or the storage can't be reached.
             ChecksumError: the stored code differs from the uploaded code.
         """
 
@@ -136,7 +136,7 @@ class CodeDistributor(ABC):
     def stored(self) -> Mapping[str, float]:
         """Returns the topologies of which there is any code, also such that was not stored completely, and since when.
 
-        That is so that code can be removed of which nobody else knows any more; without an answer it stays.
+        This tells which code can be removed, as no other Nimbus knows it; without an answer it stays.
 
         Returns:
             Topology id -> when the last of it was stored, in seconds since the epoch.

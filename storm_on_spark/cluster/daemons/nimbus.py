@@ -296,7 +296,7 @@ class Nimbus:
         snapshot = self.view.snapshot()
         gate = code_gate(snapshot)
         if gate.lost:
-            # Nobody can fetch what isn't registered: nobody could ever lead.
+            # Code that isn't registered can't be fetched, so no Nimbus could ever lead.
             logger.error("ZooKeeper has no record of the code of %s", ", ".join(gate.lost))
         if gate.foreign:
             logger.error(

@@ -178,7 +178,7 @@ class Supervisor:
         """Ends the supervisor.
 
         Args:
-            drivers: whether the drivers end too. As in Storm they go on otherwise, and a supervisor that is started
+            drivers: whether the drivers end too. As in Storm they continue otherwise, and a supervisor that is started
                 again finds them.
         """
         self._stopping.set()

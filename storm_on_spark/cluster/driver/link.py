@@ -69,7 +69,7 @@ class ClusterLink:
         self._thread: threading.Thread | None = None
         self._notes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._owned_in: int | None = None
-        #: A record that is older than one that was read before was written again by somebody.
+        #: A record that is older than one that was read before has been written again by others.
         self._stamps = Stamps()
         self._stopping = threading.Event()
         self._renew: Callable[[int], None] = lambda epoch: None

@@ -103,7 +103,7 @@ class _Server:
     signs: dict[str, Hashable] = field(default_factory=dict)
     reached: dict[str, frozenset[str]] = field(default_factory=dict)
     #: Path -> checksum of a value, and the heartbeat in it: most values are the same as with the look before only while
-    #: a driver hangs, but those of another server stay as they are for good.
+    #: a driver hangs, but those of another server never change again.
     decoded: dict[str, tuple[int, WorkerBeat | None]] = field(default_factory=dict)
 
 

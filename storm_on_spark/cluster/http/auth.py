@@ -1,7 +1,7 @@
 """Authentication: by the token that a cluster shares, or by user and password with HTTP Digest (RFC 7616).
 
 What belongs to the cluster proves each request with the token and never sends it: see `security.proofs`. A person may
-send it (`Authorization: Bearer ...`), on a way that nobody listens on.
+send it (`Authorization: Bearer ...`), over a connection on which nobody can listen.
 
 Without either only this host may ask, and then a browser's requests for other sites' pages are refused: a web page
 could otherwise have its visitor's browser kill topologies (by a form, or by a name that resolves to this host).
@@ -64,7 +64,7 @@ class Caller:
     may_change: bool = True
     """Whether it may send anything but reads."""
     trusted: bool = False
-    """Whether it has the cluster's token, or nobody need have one."""
+    """Whether it has the cluster's token, or the cluster needs none."""
 
 
 class Authentication:

@@ -17,7 +17,7 @@ from storm_on_spark.cluster.http.messages import refusal
 CALLER: Final = "storm_on_spark.caller"
 """Key of a request's scope: the name of who sent it."""
 TRUSTED: Final = "storm_on_spark.trusted"
-"""Key of a request's scope: whether who sent it has the cluster's token, or nobody need have one."""
+"""Key of a request's scope: whether its sender has the cluster's token, or the cluster needs none."""
 BEHALF: Final = "Storm-On-Behalf-Of"
 """Header by which what belongs to the cluster says for whom it asks."""
 _READS: Final = ("GET", "HEAD")
@@ -29,7 +29,7 @@ def caller_of(request: Request) -> str:
 
 
 def is_trusted(request: Request) -> bool:
-    """Returns whether who sent a request has the cluster's token, or nobody need have one."""
+    """Returns whether the sender of a request has the cluster's token, or the cluster needs none."""
     return bool(request.scope.get(TRUSTED, False))
 
 
@@ -91,7 +91,7 @@ def _checked(receive: Receive, expected: str) -> Receive:
 
 
 def _named(caller: Caller, headers: dict[str, str]) -> str:
-    """Returns who asks: users are who they are, and whoever has the token says for whom."""
+    """Returns the user of a request: the one who logged in, or the one that a holder of the token names."""
     if caller.name not in ("", "token"):
         return caller.name
     return unquote(headers.get(BEHALF.lower(), ""))[:200] or caller.name

@@ -48,7 +48,7 @@ class ZooKeeperLeaderElector(LeaderElector):
         session: a session that has been started.
         summary: of this Nimbus.
         gate: returns the ids of active topologies whose code isn't here; it must return none. Called when
-            the lock is held, so nobody else writes; it has to look at ZooKeeper's state as it is by then
+            the lock is held, so no other Nimbus writes; it has to look at ZooKeeper's state as it is by then
             (`ClusterView.refresh`).
         on_gained: called with the fence for all writes of this leadership.
         on_lost: called with the reason.

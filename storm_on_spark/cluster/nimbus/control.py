@@ -154,7 +154,7 @@ class Control:
         return base
 
     def check(self, right: Right, who: Who, topology_id: str = "", what: str = "that") -> None:
-        """Refuses somebody who may not; see `Permissions`.
+        """Refuses a user who may not do this; see `Permissions`.
 
         Raises:
             ForbiddenError: it is refused.
@@ -328,7 +328,7 @@ class Control:
         names = {folder: frozenset(self._state.children(folder)) for folder in LISTED}
         claims = self._state.read_all(NameClaim, NAMES)
         found = problems(snapshot, names, {name: claim.topology_id for name, claim in claims.items()})
-        # Of code in the storage of Delta or HDFS nobody counts replicas.
+        # Replicas of code in Delta or HDFS are not counted.
         shared = self._distributor.shared
         return tuple(each for each in found if not (shared and each.kind == "no code" and each.name in snapshot.code))
 

@@ -1,4 +1,4 @@
-"""What a leader does when somebody pushes credentials to a topology that runs."""
+"""What a leader does when a user pushes credentials to a running topology."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def store_credentials(state: ClusterState, fence: Fence, topology_id: str, crede
     Raises:
         NotAliveError: there is no such topology.
         SetupError: the cluster has no secret, or the library for it is missing.
-        ConflictError: somebody else changed the topology just then.
+        ConflictError: the topology was changed at the same moment.
     """
     storm = state.get(StormBase, STORMS, topology_id)
     if storm is None:

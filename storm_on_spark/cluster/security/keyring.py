@@ -151,7 +151,7 @@ was changed, or copied from elsewhere; it is left alone
         """Hides data from everybody who doesn't have the cluster's secret: AES-GCM with 256 bits.
 
         Args:
-            data: what nobody else may read.
+            data: what is to be kept secret.
             path: of the node that it is for; at another path it can't be decrypted.
 
         Returns:

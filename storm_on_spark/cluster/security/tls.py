@@ -1,7 +1,7 @@
 """TLS of a cluster: what serves, and by what a client knows that it speaks to the right one. TLS 1.2 at least.
 
 There is no way to switch the checks off: a client with a CA file speaks HTTPS, to hosts whose names stand in
-certificates that this CA has signed, and to nobody else.
+certificates that this CA has signed, and to no others.
 """
 
 from __future__ import annotations

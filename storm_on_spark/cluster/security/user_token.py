@@ -142,7 +142,7 @@ def make_secret_file(path: Path, content: str) -> None:
 
 
 def _check(path: Path) -> None:
-    """Refuses a file that somebody else may have written or may read.
+    """Refuses a file that another user may have written or may read.
 
     Raises:
         SetupError: others may have written it or may read it.

@@ -72,7 +72,7 @@ class ClusterState(Tree):
 
         Raises:
             OwnershipLostError: it is for another driver to say.
-            UnavailableError: nobody owns the topology at the moment, or others write; try again.
+            UnavailableError: no driver owns the topology at the moment, or others write; try again.
         """
         topology_id = info.topology_id
         folder = (CHECKPOINTS, topology_id)
@@ -119,7 +119,7 @@ class ClusterState(Tree):
             self.delete(*folder, name)
 
     def add_change(self, change: ChangeRecord) -> None:
-        """Writes that somebody changed a topology; the last few hundred changes of all topologies are kept."""
+        """Records a change of a topology; the last few hundred changes of all topologies are kept."""
         self.add(change, self._path(CHANGES), lambda number: f"c-{number:010}")
         for name in sorted(self.children(CHANGES))[:-CHANGES_KEPT]:
             self.delete(CHANGES, name)

@@ -4,7 +4,7 @@ By Storm's rules a script says that it is not when it exits with another code th
 ERROR, or when it takes too long. Another code alone means that the script doesn't work, which says nothing of the
 machine. A script that can't be run counts as a failure, as in Storm.
 
-Scripts run as the user of the supervisor, without a shell. So only those are run that nobody else can write.
+Scripts run as the user of the supervisor, without a shell. So only scripts that no other user can write are run.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def why_unhealthy(checked: Sequence[Checked], *, fail_on_timeouts: bool = True) 
 
 
 def _check_owner(path: Path) -> None:
-    """Refuses what somebody else could have written.
+    """Refuses what another user could have written.
 
     Raises:
-        PermissionError: somebody could.
+        PermissionError: another user could.
     """
     found = path.stat()
     if found.st_uid not in (0, os.getuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

@@ -45,7 +45,7 @@ class Handler(NoBlobs, Refused):
 
     Args:
         control: the Nimbus.
-        user: who asks; None where nobody can log in.
+        user: the user who asks; None if there is no login.
         uploads: files that are being uploaded; none yet for None.
     """
 
@@ -56,20 +56,20 @@ class Handler(NoBlobs, Refused):
         self._by = _BY if user is None else user
 
     def asked_by(self, user: str | None) -> Allowed:
-        """Returns the methods as somebody may use them.
+        """Returns the methods, limited to what a user may do.
 
         Args:
-            user: who logged in; None where nobody can.
+            user: the user who logged in; None if there is no login.
         """
         return Allowed(Handler(self._control, user, self._uploads), Who(user or "", trusted=user is None))
 
     def check(self, method: str, arguments: tuple[Any, ...], who: Who) -> None:
-        """Refuses somebody who may not use a method.
+        """Refuses a user who may not use a method.
 
         Raises:
             ForbiddenError: it is refused.
         """
-        # A method without a row is for admins, unless it refuses whoever asks, as those do that are inherited.
+        # A method without a row is for admins, unless it refuses every user, as inherited methods do.
         right = THRIFT.get(method, CLUSTER if method in vars(Handler) else READ)
         topology_id = ""
         if right in (SEE, CHANGE) and arguments and isinstance(arguments[0], str):

@@ -1,4 +1,4 @@
-"""Files that clients upload in parts: in the inbox, of bounded size and number, removed when nobody submits them.
+"""Files that clients upload in parts: in the inbox, of bounded size and number, removed if they are not submitted.
 
 A client gets a location, which is a name and no path. What this Nimbus knows of an upload it keeps in memory: after a
 restart a client begins again.

@@ -5,11 +5,11 @@ states are handed to a thread of ours, which calls the listeners one after the o
 
 What kazoo does, and what follows from it:
 
-- While it has no connection (SUSPENDED) it queues requests for as long as that lasts: nobody may wait without a limit.
+- While it has no connection (SUSPENDED) it queues requests for as long as that lasts: callers must wait with a limit.
 - It forgets all watches as soon as the connection breaks, not only with the session. A watcher looks again
   after every CONNECTED.
 - It finds out that its session has expired only when a server tells it so: a client that is cut off stays SUSPENDED.
-- It sends a ping, and misses the answer, only when it has nothing else to send: while somebody keeps asking, it never
+- It sends a ping, and misses the answer, only when it has nothing else to send: while requests keep coming, it never
   notices that the line is dead. So there is a heartbeat of ours, which breaks a line that has been silent too long.
 """
 
@@ -138,10 +138,10 @@ class ZooKeeperSession(Service):
         """Connects.
 
         Args:
-            ended: set when nobody waits for that any longer.
+            ended: set when the caller no longer waits.
 
         Raises:
-            UnavailableError: no server answered within the connection timeout, or before nobody waited any longer.
+            UnavailableError: no server answered within the connection timeout, or before the caller stopped waiting.
         """
         self._thread = threading.Thread(target=self._dispatch, name="zookeeper-listeners", daemon=True)
         self._thread.start()

@@ -194,7 +194,7 @@ class Tree:
 
         Raises:
             FencedError: the writer leads no longer.
-            ConflictError: others go on making nodes there.
+            ConflictError: others keep making nodes there.
         """
         for _ in range(_DELETE_ROUNDS):
             nodes = self._tree(parts)

@@ -18,7 +18,7 @@ _MOST_KEYS: Final = 500
 _LONGEST: Final = 500
 """Characters of a key, so that a primary key over it is possible everywhere."""
 _TAKEN: Final = "23505"
-"""The SQLSTATE of a key that is there though this transaction has removed it: somebody else writes it, too."""
+"""The SQLSTATE of a key that exists although this transaction removed it: there is another writer."""
 
 
 class JdbcMapState(ExternalMapStateFactory):

@@ -165,5 +165,5 @@ class InProcessTopology:
 
 class _Coordinator(Coordinator):
     host_class = InProcessHost
-    # A spout that has nothing is asked again soon: nobody else asks it.
+    # A spout that has nothing is asked again soon: no other thread asks it.
     pace = BatchPace(most_poll_secs=BatchPace.poll_secs)

@@ -28,7 +28,7 @@ from storm_on_spark.runtime.storage import Folder, as_storage, inside
 from storm_on_spark.runtime.values.batches import to_rows
 
 MOST_FILES: Final = 8
-"""Of each process, so that they stay bounded while nobody reads them."""
+"""The limit of each process, so that samples stay bounded while they are not read."""
 MOST_AT_ONCE: Final = 20
 """Samples of one kind from one execution or cut."""
 MOST_A_FLUSH: Final = 100

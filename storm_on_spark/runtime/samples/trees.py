@@ -16,7 +16,7 @@ class Step:
     emit: TupleEvent | None
     """None if its emit was not among the samples."""
     execute: TupleEvent | None
-    """None if nobody has executed it, or that was not among the samples."""
+    """None if it was not executed, or its execution is not among the samples."""
 
     @property
     def waited(self) -> float | None:

@@ -7,7 +7,7 @@ whether to cut and what to tell the coordinator. Three limits hold a spout back:
 tuples of the next two micro-batches, and the bytes that may wait in the log.
 
 A cut is made when it is full; when the coordinator wants one and there is a tuple for it; or when something has waited
-for `Pace.cut_secs`. A wanted cut waits for `Pace.gather_secs` while the spout goes on emitting. In real time a cut is
+for `Pace.cut_secs`. A wanted cut waits for `Pace.gather_secs` while the spout continues to emit. In real time a cut is
 made as soon as the one before was executed: the more there is to do, the larger they become.
 """
 
@@ -34,7 +34,7 @@ class Pace:
     cut_secs: float = 0.05
     """A cut that the coordinator did not ask for is made after something has waited for this time."""
     gather_secs: float = 0.02
-    """How long a wanted cut waits for a spout that goes on emitting. Acks that let it emit again come at the same time
+    """How long a wanted cut waits for a spout that continues to emit. Acks that let it emit again come at the same time
     as the wish, and the few tuples of its first moment are not worth a micro-batch."""
     cut_share: int = 10
     """Cuts that nobody asked for take at most one part in this many of the time: a big snapshot is taken less often."""

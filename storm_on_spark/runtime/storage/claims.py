@@ -1,6 +1,6 @@
 """Ownership of a folder by growing, unique numbers, on a store that can only put, list and delete.
 
-A claim is an object `NUMBER-TOKEN`; the token is the claimer's alone, so nobody else makes that name. To claim is to
+A claim is an object `NUMBER-TOKEN`; only the claimer has the token, so no other process makes that name. To claim is to
 put a number above all that are there, and then to look: if another claim has the same number or a greater one, the
 number may not be ours alone, and a greater one is tried. Of two claimers with one number, the one that put later sees
 the other when it looks; so they can't both keep it. (The doorway of Lamport's bakery, with a store that shows at once
@@ -64,7 +64,7 @@ def make_claim(
     sleep: Callable[[float], None] = time.sleep,
     known: Iterable[int] = (),
 ) -> tuple[Claim, list[Claim]]:
-    """Returns a claim with a number that nobody else gets, and the claims that were there before.
+    """Returns a claim with a number that no other process gets, and the claims that were there before.
 
     Args:
         storage: the folder of the claims.

@@ -2,7 +2,7 @@
 
 A value of a type that can't be changed in place travels as it is. Any other one is pickled when it is emitted, and
 unpickled each time that a bolt gets it. So neither the bolt that emitted it, nor another receiver of the same tuple,
-nor an execution that is tried again sees what somebody changed in place. The values of one tuple are pickled together:
+nor an execution that is tried again sees what others changed in place. The values of one tuple are pickled together:
 an object that two of them share is shared by what the receiver gets, as if the whole tuple had been pickled.
 """
 
@@ -236,7 +236,7 @@ def owned_array(column: pa.Array) -> pa.Array:
 
 
 def constant_id(message_id: Any) -> Any:
-    """Returns a message id that nobody can change: a copy of an id that can be changed and can't be a key.
+    """Returns a message id that can't be changed: a copy of an id that can be changed and can't be a key.
 
     An id that has a hash may be a key of a dict in the spout. So it stays the same object.
     """

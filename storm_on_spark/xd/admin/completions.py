@@ -1,4 +1,4 @@
-"""How the text of a stream or a job can go on: for TAB in the shell, and for editors."""
+"""How the text of a stream or a job can be completed: for TAB in the shell, and for editors."""
 
 from __future__ import annotations
 

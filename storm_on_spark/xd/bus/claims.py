@@ -3,7 +3,7 @@
 A claim is a file beside the journal that is made once, so one gets it. An instance reads its records in order, so it
 is done with those of its claims that are before its position.
 
-Where the claimer is gone for good, another instance takes its claims over. It first writes an empty record into the
+If the claimer will not come back, another instance takes its claims over. It first writes an empty record into the
 claimer's journal. If that one only slept, it loses at its next record, as any process that runs an instance twice does;
 and the last record says how far the claimer has come. A record that was taken over is behind the position of its new
 claimer, so it has its own position, by the name `<journal>#<number>`.
@@ -81,7 +81,7 @@ class Claims:
         return self._make(folder, number, 0, 0) if found is None else (found.turn, found.holder) == (0, self._reader)
 
     def left(self, name: str, folder: Path, first: int, positions: Positions) -> Positions:
-        """Takes over claims of instances that are gone for good; returns positions of these records.
+        """Takes over claims of instances that will not come back; returns positions of these records.
 
         Args:
             name: of the journal, as positions have it.

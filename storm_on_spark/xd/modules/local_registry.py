@@ -130,7 +130,7 @@ class LocalRegistry:
                 try:
                     found.append(self.find(each, name))
                 except KeyError:
-                    # Somebody has just deleted it.
+                    # It has just been deleted.
                     continue
                 except ModuleRegistryError as error:
                     logger.warning("A module is left out: %s", error)

@@ -70,7 +70,7 @@ class Fetch:
         """Brings an artifact to `path`, beginning with what is there already.
 
         Raises:
-            CodeError: nobody has it.
+            CodeError: no Nimbus has it.
             ChecksumError: what they have is something else.
         """
         problems: list[str] = []

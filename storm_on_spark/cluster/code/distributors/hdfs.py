@@ -132,7 +132,7 @@ class HadoopCodeDistributor(CodeDistributor):
         return min(counts, default=0)
 
     def stored(self) -> dict[str, float]:
-        """Returns the topologies that have a folder, and since when; what else is there is nobody's business here."""
+        """Returns the topologies that have a folder, and since when; anything else there is ignored."""
         files = self._files()
         found: dict[str, float] = {}
         with translated(self._location):

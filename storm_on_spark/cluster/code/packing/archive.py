@@ -79,8 +79,8 @@ def extract(file: IO[bytes], folder: Path, where: str) -> None:
     differently.
 
     Args:
-        file: the archive; nobody else may be able to change it meanwhile.
-        folder: an empty folder, which nobody else can write to.
+        file: the archive; no other user may be able to change it meanwhile.
+        folder: an empty folder to which no other user can write.
         where: what the archive is called in errors.
 
     Raises:

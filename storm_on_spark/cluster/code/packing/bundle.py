@@ -214,7 +214,7 @@ def _written(
 def unpack(source: Path, manifest: CodeManifest, into: Path) -> Unpacked:
     """Unpacks a topology's code, verified.
 
-    Every byte that is used was checked after it had been copied to where nobody else can change it. Nothing is
+    Every byte that is used was checked after it was copied to a place where no other user can change it. Nothing is
     imported. `into` appears when all of it is there.
 
     Args:

@@ -1,6 +1,6 @@
 """The executions of jobs, as the leading admin moves them on: orders are taken up, steps started, reports collected.
 
-A step whose container departs has failed, and so has its execution, which can be restarted. Nobody starts it again by
+A step whose container departs has failed, and so has its execution, which can be restarted. Nothing starts it again by
 itself: a step writes to places outside, and may have been in the middle. Of one job there is one execution at a time.
 """
 
