@@ -106,6 +106,8 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
     stateless = False
     #: Whether tuples stay pending as long as they are in the window.
     holds: ClassVar[bool] = True
+    #: The class of the manager.
+    manages: ClassVar[type]
 
     def __init__(self, bolt: WindowedBolt, timestamp: TimestampExtractor | str | None, idle_ms: int | None) -> None:
         self.bolt = bolt
@@ -181,6 +183,12 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         """Takes the state; part of it is the bolt's."""
         self._state = state
         found: M | None = state.get(MANAGER)
+        if found is not None and not isinstance(found, self.manages):
+            raise CheckpointError(
+                f'the windows of "{self._context.this_component_id}" in the checkpoint hold something else than now '
+                f"(a {type(found).__name__}, not a {self.manages.__name__}): with or without aggregations, or columns; "
+                "define the window as before, or start afresh with --reset-checkpoint"
+            )
         if found is not None and found.definition.event_time != self._window_definition.event_time:
             raise CheckpointError(
                 f'the windows of "{self._context.this_component_id}" were by {_time(found.definition)} and are now by '
@@ -259,6 +267,8 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
 
 class WindowedBoltExecutor(WindowExecutor[WindowManager]):
     """Executes a windowed bolt whose windows hold tuples."""
+
+    manages = WindowManager
 
     def init_state(self, state: KeyValueState) -> None:
         """Takes the state; part of it is the bolt's."""

@@ -214,7 +214,7 @@ class Stream(Generic[T]):
         Args:
             initial: a `CombinerAggregator`; or the initial accumulator, as in `CombinerAggregator.of`.
             accumulate: called with accumulator and value.
-            combine: called with two accumulators; the Streams API needs none.
+            combine: called with two accumulators. With it, a sliding window keeps accumulators instead of values.
         """
         return self._total(Aggregate(aggregator_of(initial, accumulate, combine, "aggregate")))
 

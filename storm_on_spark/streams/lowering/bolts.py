@@ -9,15 +9,18 @@ from storm_on_spark.api.component import BaseBasicBolt
 from storm_on_spark.api.errors import FailedException, ReportedFailedException
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.streams.fields import Fields
+from storm_on_spark.streams.lowering.partials import PartialsExecutor, PartialsOfWindow
 from storm_on_spark.streams.lowering.wiring import Program, Running
+from storm_on_spark.windowing.aggregates.window import AggregateWindow
 from storm_on_spark.windowing.bolts import BaseWindowedBolt
 
 if TYPE_CHECKING:
+    from storm_on_spark.api.component import BaseRichBolt
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
     from storm_on_spark.api.task.collector import BasicOutputCollector, OutputCollector
     from storm_on_spark.api.task.context import TopologyContext
     from storm_on_spark.api.tuple import Tuple
-    from storm_on_spark.streams.graph.model import Window
+    from storm_on_spark.streams.graph.model import Operation, Window
     from storm_on_spark.windowing.window import TupleWindow
 
 
@@ -103,10 +106,19 @@ class StatefulOperationsBolt(_OperationsBolt, BaseStatefulBolt):
 
 
 class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
-    """Executes operations on the values of each window. What they keep within a window ends with it."""
+    """Executes operations on the values of each window. What they keep within a window ends with it.
 
-    def __init__(self, program: Program, title: str, window: Window) -> None:
+    Args:
+        program: the operations.
+        title: for people.
+        window: what gathers the values.
+        partials: the aggregations that keep partial results instead; none to keep values.
+    """
+
+    def __init__(self, program: Program, title: str, window: Window, partials: Sequence[Operation] = ()) -> None:
         super().__init__(program, title)
+        self._partials = tuple(partials)
+        self._sliding = window.length != window.slide
         self.with_window(window.length, window.slide)
         if window.timestamp_field is not None:
             self.with_timestamp_field(window.timestamp_field)
@@ -123,19 +135,44 @@ class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
         """Connects the operations."""
         self.program.prepare(conf, context)
         self._collector = collector
-        self._running = self.program.start(self._emit, self.program.stores(None))
+        self._connect()
 
-    def execute(self, window: TupleWindow) -> None:
+    def executor(self) -> BaseRichBolt:
+        """Returns the bolt that keeps the windows."""
+        if self._partials:
+            return PartialsExecutor(self, self._timestamp, self._idle_ms, self._partials)
+        return super().executor()
+
+    def _connect(self) -> None:
+        self._kept = {
+            operation.id: PartialsOfWindow(number, alone=len(self._partials) == 1, sliding=self._sliding)
+            for number, operation in enumerate(self._partials)
+        }
+        stores = self.program.stores(None)
+        self._running = self.program.start(self._emit, stores, partials=self._kept)
+
+    def execute(self, window: TupleWindow | AggregateWindow) -> None:
         """Executes the operations for a window."""
         self._running.timestamp = window.end
         try:
-            for tup in window:
-                self._running.gather(tup)
+            if isinstance(window, AggregateWindow):
+                for kept in self._kept.values():
+                    kept.window = window
+            else:
+                for tup in window:
+                    self._running.gather(tup)
             self._running.finish()
         except BaseException:
             # What they have gathered is of a window that is undone.
-            self._running = self.program.start(self._emit, self.program.stores(None))
+            self._connect()
             raise
+
+    def expand(self, tup: Tuple) -> list[tuple[Any, Any]]:
+        """Executes the operations before the aggregations; returns keys, and what is added to each."""
+        for kept in self._kept.values():
+            kept.entries = []
+        self._running.gather(tup)
+        return [entry for kept in self._kept.values() for entry in kept.entries]
 
     def _emit(self, values: Sequence[Any], stream: str) -> None:
         self._collector.emit(values, stream=stream)

@@ -14,6 +14,7 @@ from storm_on_spark.api.text.wording import quoted
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.streams.graph.fuse import Group, fuse
 from storm_on_spark.streams.graph.model import BY_KEY, Graph, Link, Node, Operation, Port, Sink, Source
+from storm_on_spark.streams.graph.partials import partial_results
 from storm_on_spark.streams.graph.windows import delay_windows, keep_windows_in_one_task
 from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt, WindowedOperationsBolt
 from storm_on_spark.streams.lowering.columns import ColumnOperationsBolt
@@ -86,7 +87,8 @@ class Lowering:
     def _bolt(self, group: Group, program: Program) -> Any:
         """Returns the bolt that executes a group."""
         if group.window is not None:
-            return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window)
+            partials = partial_results(self._graph, group)
+            return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window, partials)
         if group.on_columns:
             return ColumnOperationsBolt(program, group.title)
         if group.stateful:

@@ -12,7 +12,7 @@ from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.api.text.traces import summary
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streams.graph.model import Operation, Port
-from storm_on_spark.streams.operations.processor import Consume, Place, Store
+from storm_on_spark.streams.operations.processor import Consume, Partials, Place, Store
 
 if TYPE_CHECKING:
     from storm_on_spark.api.task.context import TopologyContext
@@ -86,6 +86,7 @@ class Program:
         held: dict[int, dict[Any, Any]] | None = None,
         batch: Any = None,
         task: Any = None,
+        partials: Mapping[int, Partials] | None = None,
     ) -> Running:
         """Returns the operations, ready for tuples.
 
@@ -95,6 +96,7 @@ class Program:
             held: what operations keep until the end of the window or batch, by operation; empty at its beginning.
             batch: the id of the batch that the tuples belong to, if any.
             task: what a front end gives to its operations.
+            partials: where operations keep partial results of windows, by operation.
         """
         running = Running(self, emit)
         held = {} if held is None else held
@@ -107,7 +109,8 @@ class Program:
                 for output in range(processor.outputs)
             ]
             gathered = held.setdefault(operation.id, {})
-            place = Place(forward, stores[operation.id], self.windowed, gathered, batch, task)
+            kept = None if partials is None else partials.get(operation.id)
+            place = Place(forward, stores[operation.id], self.windowed, gathered, kept, batch, task)
             bound = processor.bind(place)
             inputs[operation.id] = [_labelled(consume, operation.label) for consume in bound.inputs]
             if bound.finish is not None:

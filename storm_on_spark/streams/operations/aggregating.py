@@ -20,7 +20,7 @@ _Steps = tuple[Callable[[Any, Any], Any], "Callable[[Any], Any] | None"]
 
 
 @dataclass(frozen=True)
-class _Folding(Processor):
+class Folding(Processor):
     """Folds values into accumulators by key."""
 
     stateful = True
@@ -31,7 +31,26 @@ class _Folding(Processor):
         """Returns what folds a value into an accumulator, or into `_NONE`, and what makes a result of it."""
         raise NotImplementedError
 
+    @property
+    def folds(self) -> bool:
+        """Always."""
+        return True
+
+    def folder(self) -> Callable[..., Any]:
+        """Returns a function of a value, and of an accumulator if there is one; it returns an accumulator."""
+        fold = self._steps()[0]
+        return lambda value, accumulator=_NONE: fold(accumulator, value)
+
+    def merge(self, first: Any, second: Any) -> Any:
+        """Returns one accumulator for the values of two."""
+        raise NotImplementedError(f"{self.name} can't merge what it has of two parts of a window")
+
+    def inverse(self, total: Any, gone: Any) -> Any:
+        """Returns an accumulator without the values of another; None if that can't be."""
+        return None
+
     def bind(self, place: Place) -> Bound:
+        """Returns the aggregation, of single values, of the values of windows, or of what windows keep of them."""
         (forward,), (fold, result), by_key = place.forward, self._steps(), self.by_key
         if not place.windowed:
             get, put = place.store.get, place.store.put
@@ -48,6 +67,15 @@ class _Folding(Processor):
                 forward(accumulator if result is None else result(accumulator))
 
             return Bound([take_pair if by_key else take])
+        if place.partials is not None:
+            add, totals = place.partials.add, place.partials.totals
+
+            def tell() -> None:
+                for key, accumulator in totals():
+                    made = accumulator if result is None else result(accumulator)
+                    forward((key, made) if by_key else made)
+
+            return Bound([(lambda pair: add(*pair)) if by_key else (lambda value: add(None, value))], tell)
         folded = place.held
 
         def gather(given: Any) -> None:
@@ -65,7 +93,7 @@ class _Folding(Processor):
 
 
 @dataclass(frozen=True)
-class AggregateByKey(_Folding):
+class AggregateByKey(Folding):
     """The aggregated values of each key."""
 
     aggregator: CombinerAggregator
@@ -80,6 +108,21 @@ class AggregateByKey(_Folding):
         result = getattr(self.aggregator, "result", None)
         # The accumulator itself, unless the aggregator has a method of its own.
         return fold, None if getattr(result, "__func__", None) is CombinerAggregator.result else result
+
+    @property
+    def merges(self) -> bool:
+        """If the aggregator has a method `merge`."""
+        known = getattr(self.aggregator, "merges", None)
+        return callable(getattr(self.aggregator, "merge", None)) if known is None else bool(known)
+
+    def merge(self, first: Any, second: Any) -> Any:
+        """Calls the aggregator's method."""
+        return self.aggregator.merge(first, second)
+
+    def inverse(self, total: Any, gone: Any) -> Any:
+        """Calls the aggregator's method, if it has one."""
+        inverse = getattr(self.aggregator, "inverse", None)
+        return None if inverse is None else inverse(total, gone)
 
 
 @dataclass(frozen=True)
@@ -97,9 +140,14 @@ class GroupByKey(AggregateByKey):
     aggregator: CombinerAggregator = field(default_factory=Collect)
     name = "group_by_key"
 
+    @property
+    def folds(self) -> bool:
+        """Not into less than all values."""
+        return False
+
 
 @dataclass(frozen=True)
-class ReduceByKey(_Folding):
+class ReduceByKey(Folding):
     """The values of each key, reduced to one by a function of two."""
 
     function: Callable[[Any, Any], Any]

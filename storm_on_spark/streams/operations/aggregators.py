@@ -10,7 +10,9 @@ from typing import Any
 class CombinerAggregator:
     """Turns any number of values into one result; Storm's `CombinerAggregator`.
 
-    Subclass it for an aggregation of your own, or use `of`. An accumulator may be changed in place.
+    Subclass it for an aggregation of your own, or use `of`. An accumulator may be changed in place. With a method
+    `merge` a sliding window keeps accumulators instead of values, one for each key and slide; `init` must be neutral
+    then: merged with it, an accumulator stays what it is.
 
     Example:
         >>> class Longest(CombinerAggregator):
@@ -33,7 +35,8 @@ class CombinerAggregator:
             initial: the accumulator before the first value, of which every key gets a copy; or a type or function
                 that returns it.
             accumulate: called with accumulator and value; returns the new accumulator.
-            combine: called with two accumulators; returns one for the values of both.
+            combine: called with two accumulators; returns one for the values of both. With it, `initial` must be
+                neutral, as 0 is for a sum.
         """
         return _Functions(initial, accumulate, combine)
 
@@ -48,6 +51,18 @@ class CombinerAggregator:
     def merge(self, first: Any, second: Any) -> Any:
         """Returns the accumulator for the values of two."""
         raise NotImplementedError(f"{type(self).__qualname__} has no method merge(first, second)")
+
+    @property
+    def merges(self) -> bool:
+        """Whether it has a method `merge`."""
+        return type(self).merge is not CombinerAggregator.merge
+
+    def inverse(self, total: Any, gone: Any) -> Any:
+        """Returns `total` without the values of `gone`, which was merged into it; None if that can't be.
+
+        A sliding window calls it for what has left; without it, all slides of the window are merged again.
+        """
+        return None
 
     def result(self, accumulator: Any) -> Any:
         """Returns the result for an accumulator."""
@@ -66,6 +81,9 @@ class Count(CombinerAggregator):
     def merge(self, first: int, second: int) -> int:  # noqa: D102
         return first + second
 
+    def inverse(self, total: int, gone: int) -> int:  # noqa: D102
+        return total - gone
+
 
 class Sum(CombinerAggregator):
     """The sum of values; Storm's `LongSum`, for any numbers."""
@@ -78,6 +96,10 @@ class Sum(CombinerAggregator):
 
     def merge(self, first: Any, second: Any) -> Any:  # noqa: D102
         return first + second
+
+    def inverse(self, total: Any, gone: Any) -> Any:
+        """Subtracts integers; floats would lose digits."""
+        return total - gone if isinstance(total, int) and isinstance(gone, int) else None
 
 
 LongSum = Sum
@@ -96,6 +118,10 @@ class _Functions(CombinerAggregator):
     def apply(self, accumulator: Any, value: Any) -> Any:
         return self._accumulate(accumulator, value)
 
+    @property
+    def merges(self) -> bool:
+        return self._combine is not None
+
     def merge(self, first: Any, second: Any) -> Any:
         if self._combine is None:
             return super().merge(first, second)
@@ -111,6 +137,11 @@ class Collect(CombinerAggregator):
     def apply(self, accumulator: list[Any], value: Any) -> list[Any]:  # noqa: D102
         accumulator.append(value)
         return accumulator
+
+    @property
+    def merges(self) -> bool:
+        """Not in a way that saves anything: the accumulator has all values."""
+        return False
 
     def merge(self, first: list[Any], second: list[Any]) -> list[Any]:  # noqa: D102
         return [*first, *second]

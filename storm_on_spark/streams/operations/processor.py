@@ -30,6 +30,16 @@ class Store(Protocol):
         """Yields all pairs."""
 
 
+class Partials(Protocol):
+    """The partial results of one operation, by slide of the window: they are kept instead of the window's values."""
+
+    def add(self, key: Any, value: Any) -> None:
+        """Adds a value to the present slide."""
+
+    def totals(self) -> Iterator[tuple[Any, Any]]:
+        """Yields the keys that have something in the window that is evaluated, with their accumulators."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where an operation is executed."""
@@ -42,6 +52,8 @@ class Place:
     """Whether values come window by window: results for a whole window are due in `Bound.finish`."""
     held: dict[Any, Any] = field(default_factory=dict)
     """What it keeps until the end of the window; picklable."""
+    partials: Partials | None = None
+    """Where it keeps partial results of windows instead; None if it gets the values of one window after another."""
     batch: Any = None
     """The batch that the values belong to, where they come in batches with an id: a batch is a window."""
     task: Any = None
@@ -76,6 +88,8 @@ class Processor(ABC):
     """Whether one task has to get all pairs with one key."""
     ends_window: ClassVar[bool] = False
     """Whether what comes after it belongs to no window any more."""
+    acts: ClassVar[bool] = False
+    """Whether it is there for what it does with each value, so that it matters in how many windows it sees it."""
 
     @property
     def outputs(self) -> int:
@@ -86,6 +100,16 @@ class Processor(ABC):
     def beside(self) -> int | None:
         """The operation in whose bolt it has to be, because it uses that one's state."""
         return None
+
+    @property
+    def folds(self) -> bool:
+        """Whether it folds the values of a window, one after the other, into an accumulator for each key."""
+        return False
+
+    @property
+    def merges(self) -> bool:
+        """Whether the accumulators of parts of a window can be made one; if so, it `folds`."""
+        return False
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: B027
         """Called once in each task, before `bind`."""

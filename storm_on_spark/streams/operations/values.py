@@ -113,6 +113,7 @@ class Peek(Map):
     """The same values, each after the call of a function."""
 
     name = "peek"
+    acts = True
 
     def bind(self, place: Place) -> Bound:  # noqa: D102
         (forward,), function = place.forward, self.function
@@ -129,6 +130,7 @@ class ForEach(Map):
     """Nothing, after the call of a function for each value."""
 
     name = "for_each"
+    acts = True
 
     @property
     def outputs(self) -> int:  # noqa: D102

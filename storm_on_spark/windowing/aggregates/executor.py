@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.errors import CheckpointError, FailedException, ReportedFailedException
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.windowing.aggregates.functions import Aggregate
-from storm_on_spark.windowing.aggregates.manager import AggregateManager, Due, check_panes
+from storm_on_spark.windowing.aggregates.manager import AggregateManager, Due, Entries, check_panes
 from storm_on_spark.windowing.aggregates.panes import Panes
 from storm_on_spark.windowing.aggregates.window import AggregateWindow
 from storm_on_spark.windowing.definition import TimestampExtractor, WindowDefinition
@@ -28,6 +28,7 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
     """
 
     holds = False
+    manages = AggregateManager
 
     def __init__(
         self,
@@ -61,22 +62,39 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
         manager.watermark.define(self._window_definition.lag_ms, self._window_definition.idle_ms)
         manager.panes.attach(self._state, self._aggregates)
 
-    def _key(self, tup: Tuple) -> Any:
+    def _entries(self, tup: Tuple) -> Entries:
+        """Returns what is in a tuple."""
         by = self._by
         if len(by) == 1:
-            return tup[by[0]]
-        return tuple(tup[name] for name in by) if by else None
+            return ((tup[by[0]], tup),)
+        return ((tuple(tup[name] for name in by) if by else None, tup),)
 
     def _add(self, manager: AggregateManager, tup: Tuple, now: int) -> Iterable[Due]:
-        due = manager.add(self._key(tup), tup, now)
+        try:
+            entries = self._entries(tup)
+        except FailedException as failure:
+            self._refused(tup, failure)
+            return ()
+        due = manager.add(entries, now)
         self._collector.ack(tup)
         return due
 
     def _add_event(self, manager: AggregateManager, tup: Tuple, source: Source, stamp: int, now: int) -> bool:
-        if not manager.add_event(self._key(tup), tup, source, stamp, now):
+        if manager.is_late(source, stamp, now):
             return False
+        try:
+            entries = self._entries(tup)
+        except FailedException as failure:
+            self._refused(tup, failure)
+            return True
+        manager.add_event(entries, stamp)
         self._collector.ack(tup)
         return True
+
+    def _refused(self, tup: Tuple, failure: FailedException) -> None:
+        if isinstance(failure, ReportedFailedException):
+            self._collector.report_error(failure)
+        self._collector.fail(tup)
 
     def _evaluate(self, manager: AggregateManager, due: Iterable[Due]) -> None:
         for changed, start, end, number in due:

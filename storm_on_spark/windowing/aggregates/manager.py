@@ -7,10 +7,12 @@ from math import gcd
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from storm_on_spark.api.errors import InvalidTopologyError
-from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.windowing.aggregates.panes import Panes
 from storm_on_spark.windowing.definition import Count, WindowDefinition
 from storm_on_spark.windowing.rules.watermark import Source, WatermarkGenerator
+
+Entries = Iterable[tuple[Any, Any]]
+"""What is in a tuple: keys, and what the aggregations take for each."""
 
 
 class Due(NamedTuple):
@@ -141,19 +143,21 @@ class PaneManager(Generic[P]):
 class AggregateManager(PaneManager[Panes]):
     """The windows of one task that keeps partial results by key."""
 
-    def add(self, key: Any, tup: Tuple, now: int) -> Iterator[Due]:
+    def add(self, entries: Entries, now: int) -> Iterator[Due]:
         """A tuple that brings no time has come."""
         self._came += 1
-        if isinstance(self.definition.slide, Count):
-            self.panes.add(key, self._pane(self._came), tup)
-            if self._came == self._next:
-                yield from self._evaluated(self._came)
-            return
-        self.panes.add(key, self._pane_of_now(now), tup)
+        counts = isinstance(self.definition.slide, Count)
+        pane = self._pane(self._came) if counts else self._pane_of_now(now)
+        for key, given in entries:
+            self.panes.add(key, pane, given)
+        if counts and self._came == self._next:
+            yield from self._evaluated(self._came)
 
-    def add_event(self, key: Any, tup: Tuple, stream: Source, stamp: int, now: int) -> bool:
-        """A tuple that brings its time has come; returns whether it came in time."""
-        if not self.watermark.track(stream, stamp, now):
-            return False
-        self.panes.add(key, self._pane(stamp), tup)
-        return True
+    def is_late(self, stream: Source, stamp: int, now: int) -> bool:
+        """A tuple that brings its time has come; returns whether it came too late."""
+        return not self.watermark.track(stream, stamp, now)
+
+    def add_event(self, entries: Entries, stamp: int) -> None:
+        """Adds what is in a tuple that came in time."""
+        for key, given in entries:
+            self.panes.add(key, self._pane(stamp), given)

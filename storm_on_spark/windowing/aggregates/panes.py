@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.state import KeyValueState
-from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.windowing.aggregates.functions import Aggregate
 from storm_on_spark.windowing.content.queue import OWN
 
@@ -64,8 +63,8 @@ class Panes:
         """The names of the aggregations."""
         return self._names
 
-    def add(self, key: Any, pane: int, tup: Tuple) -> None:
-        """Adds a tuple."""
+    def add(self, key: Any, pane: int, tup: Any) -> None:
+        """Adds a tuple, or whatever the aggregations take."""
         record: Record | None = self._state.get(key)
         if record is None:
             self.keys += 1
@@ -187,13 +186,29 @@ class Panes:
 
     def of(self, key: Any) -> dict[str, Any] | None:
         """Returns the results of a key in the last window; None if it has nothing there."""
+        totals = self._totals_of(key)
+        return None if totals is None else self.results(totals)
+
+    def _totals_of(self, key: Any) -> Partials | None:
         record = self._state.get(key)
         if record is None:
             return None
         held = [partials for pane, partials in record.panes if self._start <= pane < self._end]
         if not held:
             return None
-        return self.results([self._total(place, total, [], [], held) for place, total in enumerate(record.totals)])
+        return [self._total(place, total, [], [], held) for place, total in enumerate(record.totals)]
+
+    def held(self) -> Iterator[tuple[Any, Partials]]:
+        """Yields the keys of the last window with their totals; those of a single pane in the order they came."""
+        panes = [pane for pane in self._lists if self._start <= pane < self._end]
+        if len(panes) == 1:
+            keys = self._keys_of(panes[0])
+        else:
+            # A key may be in the list of each pane, so a look at all records is less work.
+            keys = (key for key, value in self._state.items() if isinstance(value, Record))
+        for key in keys:
+            if (totals := self._totals_of(key)) is not None:
+                yield key, totals
 
     def all(self) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yields the keys of the last window with their results."""

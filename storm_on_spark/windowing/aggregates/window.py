@@ -48,6 +48,10 @@ class AggregateWindow:
         """Yields all keys with their results: as many steps as there are keys."""
         return self._panes.all()
 
+    def totals(self) -> Iterator[tuple[Any, Partials]]:
+        """Yields all keys with their partial results, in the order of the aggregations."""
+        return self._panes.held()
+
     def get(self, key: Any) -> dict[str, Any] | None:
         """Returns the results of a key; None if it has nothing in the window."""
         return self._panes.of(key)

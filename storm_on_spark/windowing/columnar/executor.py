@@ -161,6 +161,11 @@ class BatchWindowExecutor(StatefulBatchBolt):
         found = state.get(MANAGER)
         kept = state.get((*MANAGER, "kept"))
         now = self._window_definition
+        if found is not None and not isinstance(found, ColumnManager):
+            raise CheckpointError(
+                f'the windows of "{self._context.this_component_id}" in the checkpoint hold no columns; define the '
+                "window as before, or start afresh with --reset-checkpoint"
+            )
         if found is not None and (
             found.definition.length,
             found.definition.slide,

@@ -223,11 +223,12 @@ def test_with_several_tasks_aggregates_of_aggregates_are_made_in_one() -> None:
 
 def test_an_exception_in_a_window_leaves_nothing_of_it() -> None:
     builder = StreamBuilder()
-    bench, gather = bench_of(builder, values(builder).window(THREE).map(lambda n: 6 // n).reduce(operator.add))
-    with pytest.raises(OperationError, match=r"map \(test_windows.py:\d+\): ZeroDivisionError"):
+    grouped = values(builder).window(THREE).map_to_pair(lambda n: (0, 6 // n)).group_by_key()
+    bench, gather = bench_of(builder, grouped)
+    with pytest.raises(OperationError, match=r"map_to_pair \(test_windows.py:\d+\): ZeroDivisionError"):
         bench.feed("spout1", [1], [1], [0])
     bench.feed("spout1", [1], [2], [3])
-    assert gather.values == [11]
+    assert gather.values == [(0, [6, 3, 2])]
 
 
 def test_what_makes_no_sense_is_refused() -> None:
