@@ -40,8 +40,36 @@ _LEAST_LAST_SHARE = 0.6
 """The latter is not less than this, however long a fault lasts: faults are to be spread over the run."""
 _LEFT_AFTER = 1.4
 """A fault that lasts begins while at least this many times its length is left of the run."""
+_TASKS = 2
+"""Of the spout."""
+_ROUNDS_LEFT = 4
+"""So often the spout's tasks can still emit all that may be pending after the last fault. At the fault one is emitted
+and not acked, a kill waits for one to be delivered, one shows that messages are acked again; and one to spare."""
 
 T = TypeVar("T")
+
+
+def pending(load: Load) -> int:
+    """Returns how many messages of each task of the spout may be pending."""
+    return max(500, int(load.rate))
+
+
+def last_share(load: Load, lasting: float = 0.0) -> float:
+    """Returns which share of the messages is acked at most when the last fault happens.
+
+    What is left afterwards shows that the topology has recovered.
+
+    Args:
+        load: what the topology processes.
+        lasting: seconds that each fault lasts, in which messages may be acked.
+
+    Example:
+        >>> round(last_share(Load(100_000, 40.0)), 2), round(last_share(Load(30_000, 30.0)), 2)
+        (0.8, 0.73)
+    """
+    shown = 1 - _ROUNDS_LEFT * _TASKS * pending(load) / load.messages
+    outlasted = 1 - _LEFT_AFTER * lasting / load.seconds
+    return min(_LAST_SHARE, max(_LEAST_LAST_SHARE, min(shown, outlasted)))
 
 
 @dataclass
@@ -113,7 +141,7 @@ class Run:
             **({} if self.store is None else self.store.conf),
             "topology.checkpoint.dir": self._where,
             "topology.workers": 2,
-            "topology.max.spout.pending": max(500, int(self.load.rate)),
+            "topology.max.spout.pending": pending(self.load),
             **self.conf,
         }
         settings = Settings(
@@ -211,7 +239,8 @@ class Run:
     def has_committed(self, batch: int) -> bool:
         """Whether Spark has committed a micro-batch."""
         root = LocalStorage(self.checkpoint) if self.store is None else self.store.place.open()
-        return last_batch(root, "commits") in range(batch, sys.maxsize)
+        last = last_batch(root, "commits")
+        return last is not None and last >= batch
 
     def completed(self) -> None:
         """Waits until the topology has processed everything and the driver has ended.
@@ -286,7 +315,7 @@ class Run:
         Raises:
             ScenarioError: the driver ends or gets stuck before.
         """
-        last = min(_LAST_SHARE, max(_LEAST_LAST_SHARE, 1 - _LEFT_AFTER * lasting / self.load.seconds))
+        last = last_share(self.load, lasting)
         for number in range(times):
             share = _FIRST_SHARE + (last - _FIRST_SHARE) * (number + self.rng.random()) / times
             wanted = share * self.load.messages

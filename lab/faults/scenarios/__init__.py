@@ -21,6 +21,7 @@ _HEALED: Mapping[str, Any] = {"limit_secs": WORKER_SECS}
 _AGAIN: Mapping[str, Any] = {"limit_secs": DRIVER_SECS, "host_dies": True}
 """Of faults after which the driver is started again, and its spout hosts with it."""
 _REALTIME = {"topology.profile": "realtime", "topology.partitions": 1}
+_MICRO_BATCHES = {"topology.profile": "latency"}
 _SHORT_TIMEOUT = {"topology.message.timeout.secs": pauses.TIMEOUT_SECS}
 _MACHINE = {"topology.durability": "machine"}
 _AN_EXECUTOR_EACH = "local-cluster[2,1,1024]"
@@ -39,8 +40,9 @@ SCENARIOS = (
     Scenario("mixed", "SIGKILL of workers, hosts and drivers in turn", kills.mixed, on=KINDS, **_AGAIN),
     Scenario(
         "windows",
-        "the same as `mixed`, with windows that hold tuples",
+        "the same as `mixed`, in micro-batches, with windows that hold tuples",
         kills.mixed,
+        conf=_MICRO_BATCHES,
         windows=True,
         **_AGAIN,
     ),
