@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.streams.graph.model import Graph, Link, Operation, Window
+from storm_on_spark.streams.operations.column_aggregates import ColumnAggregate
 from storm_on_spark.streams.operations.columns import ColumnProcessor
 
 
@@ -79,7 +80,8 @@ def fuse(graph: Graph) -> list[Group]:
         if group is None:
             group = Group(operation.parallelism, [])
             groups.append(group)
-            by_links[_shared(operation)] = group
+            if not isinstance(operation.processor, ColumnAggregate):
+                by_links[_shared(operation)] = group
         group.operations.append(operation)
         group_of[operation.id] = group
     return [group for group in groups if group.operations]
@@ -96,7 +98,8 @@ def _group(operation: Operation, group_of: dict[int, Group], by_links: dict[obje
             window = feeding[0].window
             if len(feeding) == 1 or (window is not None and all(group.window == window for group in feeding)):
                 return _merged(feeding, group_of)
-    return by_links.get(_shared(operation))
+    # Record batches are aggregated in one way by each bolt.
+    return None if isinstance(processor, ColumnAggregate) else by_links.get(_shared(operation))
 
 
 def _shared(operation: Operation) -> object:

@@ -21,7 +21,7 @@ def partial_results(graph: Graph, group: Group) -> tuple[Operation, ...]:
         None of them if the window has to keep its values.
     """
     window = group.window
-    if window is None or not _has_slides(window):
+    if window is None or not has_slides(window):
         return ()
     tumbling = window.length == window.slide
     found: dict[int, Operation] = {}
@@ -45,8 +45,8 @@ def partial_results(graph: Graph, group: Group) -> tuple[Operation, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
-def _has_slides(window: Window) -> bool:
-    """Whether length and slide are of one kind, and of time where values bring theirs."""
+def has_slides(window: Window) -> bool:
+    """Returns whether length and slide are of one kind, and of time where values bring theirs."""
     if type(window.length) is not type(window.slide):
         return False
     return window.timestamp_field is None or isinstance(window.length, Duration)

@@ -12,7 +12,7 @@ from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.streams.lowering.partials import PartialsExecutor, PartialsOfWindow
 from storm_on_spark.streams.lowering.wiring import Program, Running
 from storm_on_spark.windowing.aggregates.window import AggregateWindow
-from storm_on_spark.windowing.bolts import BaseWindowedBolt
+from storm_on_spark.windowing.bolts import BaseWindowedBolt, Windowed
 
 if TYPE_CHECKING:
     from storm_on_spark.api.component import BaseRichBolt
@@ -119,15 +119,7 @@ class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
         super().__init__(program, title)
         self._partials = tuple(partials)
         self._sliding = window.length != window.slide
-        self.with_window(window.length, window.slide)
-        if window.timestamp_field is not None:
-            self.with_timestamp_field(window.timestamp_field)
-        if window.lag is not None:
-            self.with_lag(window.lag)
-        if window.watermark_interval is not None:
-            self.with_watermark_interval(window.watermark_interval)
-        if window.idle_timeout is not None:
-            self.with_idle_timeout(window.idle_timeout)
+        set_window(self, window)
         if window.late_stream is not None:
             self.with_late_tuple_stream(window.late_stream)
 
@@ -176,3 +168,16 @@ class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
 
     def _emit(self, values: Sequence[Any], stream: str) -> None:
         self._collector.emit(values, stream=stream)
+
+
+def set_window(bolt: Windowed, window: Window) -> None:
+    """Gives a bolt the window of a stream, but for its late tuples."""
+    bolt.with_window(window.length, window.slide)
+    if window.timestamp_field is not None:
+        bolt.with_timestamp_field(window.timestamp_field)
+    if window.lag is not None:
+        bolt.with_lag(window.lag)
+    if window.watermark_interval is not None:
+        bolt.with_watermark_interval(window.watermark_interval)
+    if window.idle_timeout is not None:
+        bolt.with_idle_timeout(window.idle_timeout)

@@ -1,16 +1,20 @@
-"""The bolt that executes operations on columns."""
+"""The bolts that execute operations on columns."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from storm_on_spark.api.component import BatchBolt
 from storm_on_spark.api.errors import FailedException, OperationError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.text.traces import summary
-from storm_on_spark.streams.graph.model import Operation, Port
+from storm_on_spark.streams.graph.model import Operation, Port, Window
+from storm_on_spark.streams.lowering.bolts import set_window
 from storm_on_spark.streams.lowering.wiring import Program
+from storm_on_spark.streams.operations.column_aggregates import ColumnAggregate
 from storm_on_spark.streams.operations.columns import ColumnProcessor
+from storm_on_spark.windowing.columnar.bolts import BatchWindowedBolt
 
 if TYPE_CHECKING:
     import numpy
@@ -18,16 +22,15 @@ if TYPE_CHECKING:
 
     from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
     from storm_on_spark.api.task.collector import BatchOutputCollector
+    from storm_on_spark.windowing.columnar.window import BatchWindow
+
+    Rows: TypeAlias = "numpy.ndarray[Any, Any]"
 
 
-class ColumnOperationsBolt(BatchBolt):
-    """Executes operations on columns, one after the other, on whole record batches."""
+class _ColumnsBolt:
+    """What the bolts have in common."""
 
-    stateless = True
-
-    def __init__(self, program: Program, title: str) -> None:
-        self.program = program
-        self.title = f"{title}, on columns"
+    program: Program
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declares a stream for each output that other bolts get."""
@@ -39,31 +42,98 @@ class ColumnOperationsBolt(BatchBolt):
                     stream, Fields(fields if timed is None or timed in fields else [*fields, timed])
                 )
 
-    def execute_batch(self, batch: pyarrow.RecordBatch, collector: BatchOutputCollector) -> None:
-        """Executes the operations on a batch."""
+    def _execute(
+        self,
+        operations: Iterable[Operation],
+        given: tuple[pyarrow.RecordBatch, Rows],
+        done: dict[int, tuple[pyarrow.RecordBatch, Rows]],
+        emit: Callable[[pyarrow.RecordBatch, Rows, str], None],
+    ) -> None:
+        """Executes operations, one after the other.
+
+        Args:
+            operations: what is left to do.
+            given: the input, and the row of the bolt's input that each of its rows comes from.
+            done: results of operations before.
+            emit: called with results, the rows that they come from, and the stream.
+        """
         import numpy as np
 
-        done: dict[int, tuple[pyarrow.RecordBatch, numpy.ndarray[Any, Any]]] = {}
-        for operation in self.program.operations:
-            given, rows = done.get(operation.links[0].port.node) or (batch, np.arange(batch.num_rows))
+        for operation in operations:
+            batch, rows = done.get(operation.links[0].port.node) or given
             try:
-                made, parents = _processor(operation).apply(given)
+                made, parents = _processor(operation).apply(batch)
             except FailedException:
                 raise
             except Exception as error:
                 raise OperationError(f"{operation.label}: {summary(error)}") from error
             rows = rows if parents is None else np.where(parents < 0, -1, rows[parents])
             done[operation.id] = made, rows
-            if (stream := self.program.outputs.get(Port(operation.id))) is not None and made.num_rows:
-                collector.emit(self._timed(made, batch, rows), parent=rows, stream=stream)
+            self._emit(operation, made, rows, emit)
 
-    def _timed(
-        self, made: pyarrow.RecordBatch, batch: pyarrow.RecordBatch, rows: numpy.ndarray[Any, Any]
-    ) -> pyarrow.RecordBatch:
+    def _emit(
+        self,
+        operation: Operation,
+        made: pyarrow.RecordBatch,
+        rows: Rows,
+        emit: Callable[[pyarrow.RecordBatch, Rows, str], None],
+    ) -> None:
+        if (stream := self.program.outputs.get(Port(operation.id))) is not None and made.num_rows:
+            emit(made, rows, stream)
+
+
+class ColumnOperationsBolt(_ColumnsBolt, BatchBolt):
+    """Executes operations on columns, one after the other, on whole record batches."""
+
+    stateless = True
+
+    def __init__(self, program: Program, title: str) -> None:
+        self.program = program
+        self.title = f"{title}, on columns"
+
+    def execute_batch(self, batch: pyarrow.RecordBatch, collector: BatchOutputCollector) -> None:
+        """Executes the operations on a batch."""
+        import numpy as np
+
+        def emit(made: pyarrow.RecordBatch, rows: Rows, stream: str) -> None:
+            collector.emit(self._timed(made, batch, rows), parent=rows, stream=stream)
+
+        self._execute(self.program.operations, (batch, np.arange(batch.num_rows)), {}, emit)
+
+    def _timed(self, made: pyarrow.RecordBatch, batch: pyarrow.RecordBatch, rows: Rows) -> pyarrow.RecordBatch:
         timed = self.program.timestamp_field
         if timed is None or timed in made.schema.names:
             return made
         return made.append_column(timed, batch.column(timed).take(rows))
+
+
+class WindowedColumnsBolt(_ColumnsBolt, BatchWindowedBolt):
+    """Aggregates columns in windows, and executes operations on columns on the results."""
+
+    def __init__(self, program: Program, title: str, window: Window) -> None:
+        self.program = program
+        self.title = f"{title}, on columns"
+        set_window(self, window)
+        aggregate = _processor(program.operations[0])
+        assert isinstance(aggregate, ColumnAggregate), "a window over columns begins with an aggregation"
+        self.with_aggregate("key" if aggregate.keyed else (), {"value": aggregate.aggregate})
+
+    def execute_window(self, window: BatchWindow, collector: BatchOutputCollector) -> None:
+        """Executes the operations on the results of a window."""
+        import numpy as np
+        import pyarrow as pa
+
+        def emit(made: pyarrow.RecordBatch, rows: Rows, stream: str) -> None:
+            timed = self.program.timestamp_field
+            if timed is not None and timed not in made.schema.names:
+                made = made.append_column(timed, pa.array([window.end] * made.num_rows, pa.int64()))
+            collector.emit(made, stream=stream)
+
+        first, *others = self.program.operations
+        for batch in window.table.combine_chunks().to_batches():
+            given = batch, np.arange(batch.num_rows)
+            self._emit(first, *given, emit)
+            self._execute(others, given, {first.id: given}, emit)
 
 
 def _processor(operation: Operation) -> ColumnProcessor:

@@ -12,15 +12,16 @@ from storm_on_spark.api.streams.grouping import Grouping, ShuffleGrouping
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM, GlobalStreamId
 from storm_on_spark.api.text.wording import quoted
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.streams.graph.columns import aggregate_columns
 from storm_on_spark.streams.graph.fuse import Group, fuse
 from storm_on_spark.streams.graph.model import BY_KEY, Graph, Link, Node, Operation, Port, Sink, Source
 from storm_on_spark.streams.graph.partials import partial_results
 from storm_on_spark.streams.graph.windows import delay_windows, keep_windows_in_one_task
 from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt, WindowedOperationsBolt
-from storm_on_spark.streams.lowering.columns import ColumnOperationsBolt
+from storm_on_spark.streams.lowering.columns import ColumnOperationsBolt, WindowedColumnsBolt
 from storm_on_spark.streams.lowering.wiring import Entry, Program, Shape
 
-PASSES: Final[tuple[Callable[[Graph], Graph], ...]] = (delay_windows, keep_windows_in_one_task)
+PASSES: Final[tuple[Callable[[Graph], Graph], ...]] = (delay_windows, keep_windows_in_one_task, aggregate_columns)
 """Applied in this order, before `fuse`."""
 
 
@@ -87,6 +88,8 @@ class Lowering:
     def _bolt(self, group: Group, program: Program) -> Any:
         """Returns the bolt that executes a group."""
         if group.window is not None:
+            if group.on_columns:
+                return WindowedColumnsBolt(program, f"{group.title}, in windows", group.window)
             partials = partial_results(self._graph, group)
             return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window, partials)
         if group.on_columns:

@@ -117,6 +117,8 @@ class BatchWindowExecutor(StatefulBatchBolt):
         self._reduction = Reduction(by, aggregates) if aggregates else None
         #: For the runtime: whose attributes are saved.
         self.state_holder = bolt
+        #: For people; see `component_title`.
+        self.title: str = getattr(bolt, "title", "")
         self.adapted = Adapted(type(bolt))
 
     def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:

@@ -39,7 +39,7 @@ class ColumnPanes:
         kept = rows if self._reduction is None else self._reduction.partial(rows)
         self._written.setdefault(pane, 0)
         before = self._open.get(pane)
-        self._open[pane] = kept if before is None else pa.concat_tables([before, kept])
+        self._open[pane] = kept if before is None else _joined([before, kept])
 
     def settle(self) -> None:
         """Prepares for being written, at the end of a micro-batch."""
@@ -85,8 +85,13 @@ class ColumnPanes:
                 parts.append(self._open[pane])
         if not parts:
             return pa.table({})
-        joined = pa.concat_tables(parts)
+        joined = _joined(parts)
         return joined if self._reduction is None else self._reduction.result(self._reduction.merged(joined))
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    """Returns tables as one. Types are found batch by batch: of nulls, integers and floats the wider one holds."""
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _to_bytes(table: pa.Table) -> bytes:

@@ -14,6 +14,9 @@ from storm_on_spark.windowing.aggregates.functions import Aggregate, CountOf, Ma
 _PLAIN: Final[dict[type, str]] = {SumOf: "sum", MinOf: "min", MaxOf: "max"}
 _MERGED: Final = {"sum": "sum", "min": "min", "max": "max", "count": "sum", "count_all": "sum"}
 
+_MOST: Final = (1 << 63) - (1 << 12)
+"""Sums of integers are less than this, which is so far below the limit as floats of that size are inexact."""
+
 
 class Reduction:
     """Reduces rows to one for each key.
@@ -57,6 +60,9 @@ class Reduction:
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """Returns what is kept of rows."""
+        for column, function in self._steps:
+            if function == "sum":
+                self._check_sum(rows, column)
         steps: list[Any] = [(column or [], function) for column, function in self._steps]
         found = rows.group_by(self._by, use_threads=False).aggregate(steps)
         columns = [found["count_all" if not column else f"{column}_{function}"] for column, function in self._steps]
@@ -64,9 +70,32 @@ class Reduction:
 
     def merged(self, partials: pa.Table) -> pa.Table:
         """Returns one row for each key."""
+        for place, (_, function) in enumerate(self._steps):
+            if function == "sum":
+                self._check_sum(partials, str(place))
         steps = [(str(place), _MERGED[function]) for place, (_, function) in enumerate(self._steps)]
         found = partials.group_by(self._by, use_threads=False).aggregate(steps)
         return self._named(found, [found[f"{column}_{function}"] for column, function in steps])
+
+    def _check_sum(self, rows: pa.Table, column: str) -> None:
+        """Checks that sums of a column fit into 64 bits: Arrow would tell wrong ones.
+
+        Raises:
+            OverflowError: one doesn't.
+        """
+        if not pa.types.is_integer(rows[column].type) or rows.num_rows == 0:
+            return
+        bounds = pc.min_max(rows[column]).as_py()
+        largest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
+        if largest * rows.num_rows < _MOST:
+            return
+        values = rows.select(self._by).append_column("value", pc.cast(rows[column], pa.float64(), safe=False))
+        sums = values.group_by(self._by, use_threads=False).aggregate([("value", "sum")])["value_sum"]
+        if pc.max(pc.abs(sums)).as_py() >= _MOST:
+            raise OverflowError(
+                "a sum of integers in a window over columns does not fit into 64 bits: sum up floats, or tuples one "
+                "by one"
+            )
 
     def _named(self, table: pa.Table, columns: list[Any]) -> pa.Table:
         names = [*self._by, *map(str, range(len(columns)))]

@@ -1,0 +1,46 @@
+"""Pass: windows over columns are aggregated by Arrow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from storm_on_spark.streams.graph.model import Graph, Operation
+from storm_on_spark.streams.graph.partials import has_slides
+from storm_on_spark.streams.graph.windows import in_windows
+from storm_on_spark.streams.operations.column_aggregates import ColumnAggregate, on_columns
+from storm_on_spark.streams.operations.columns import ColumnProcessor
+
+
+def aggregate_columns(graph: Graph) -> Graph:
+    """Turns aggregations of windows into such of columns, where they get their values from operations on columns.
+
+    What follows in the same window must not aggregate again, since record batches know no windows, and nothing may ask
+    for late tuples, which columns only count.
+    """
+    windowed = in_windows(graph)
+    for operation in list(graph.operations()):
+        found = _on_columns(graph, operation)
+        if found is not None and not _is_aggregated_again(graph, operation.id, windowed):
+            graph = graph.with_nodes(replace(operation, processor=found))
+    return graph
+
+
+def _on_columns(graph: Graph, operation: Operation) -> ColumnAggregate | None:
+    if len(operation.links) != 1 or (window := operation.links[0].window) is None:
+        return None
+    before = graph.nodes[operation.links[0].port.node]
+    if not isinstance(before, Operation) or not isinstance(before.processor, ColumnProcessor):
+        return None
+    if not has_slides(window) or window.late_stream is not None:
+        return None
+    return on_columns(operation.processor, before.processor.fields)
+
+
+def _is_aggregated_again(graph: Graph, number: int, windowed: set[int]) -> bool:
+    return any(
+        isinstance(consumer, Operation)
+        and consumer.id in windowed
+        and all(link.window is None for link in consumer.links)
+        and (consumer.processor.gathers or _is_aggregated_again(graph, consumer.id, windowed))
+        for consumer in graph.consumers(number)
+    )

@@ -1,0 +1,66 @@
+"""Aggregations of columns in windows, which Arrow works out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from storm_on_spark.streams.operations.aggregating import AggregateByKey
+from storm_on_spark.streams.operations.aggregators import Count, Sum
+from storm_on_spark.streams.operations.columns import ColumnProcessor
+from storm_on_spark.windowing.aggregates.functions import Aggregate, CountOf, SumOf
+
+if TYPE_CHECKING:
+    import numpy
+    import pyarrow
+
+    from storm_on_spark.streams.operations.processor import Processor
+
+VALUE: Final = "value"
+"""The column that is aggregated."""
+
+
+@dataclass(frozen=True)
+class ColumnAggregate(ColumnProcessor):
+    """The aggregated values of a window, or of each key in it."""
+
+    aggregate: Aggregate
+    called: str
+    """Its name, as the user calls it."""
+    keyed: bool
+    """Whether it has a result for each key."""
+    gathers = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """As the user calls it."""
+        return self.called
+
+    @property
+    def by_key(self) -> bool:  # type: ignore[override]
+        """Whether one task has to get all pairs with one key."""
+        return self.keyed
+
+    def apply(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, numpy.ndarray[Any, Any] | None]:
+        """Not called: a windowed bolt has the results."""
+        raise NotImplementedError(f"{self.name} works on windows")
+
+
+def on_columns(processor: Processor, columns: tuple[str, ...]) -> ColumnAggregate | None:
+    """Returns an aggregation as one of columns; None if Arrow has none that gives the same.
+
+    Args:
+        processor: the aggregation.
+        columns: of its input.
+    """
+    if not isinstance(processor, AggregateByKey):
+        return None
+    kind, keyed = type(processor.aggregator), processor.by_key
+    if kind is Count:
+        aggregate: Aggregate = CountOf()
+    elif kind is Sum and VALUE in columns:
+        aggregate = SumOf(VALUE)
+    else:
+        return None
+    fields = ("key", VALUE) if keyed else (VALUE,)
+    return ColumnAggregate(fields, aggregate, processor.name, keyed)
