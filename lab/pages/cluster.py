@@ -38,6 +38,7 @@ from storm_on_spark.web.access.gate import Gate
 from storm_on_spark.web.access.sessions import Sessions
 from storm_on_spark.web.app import App
 from storm_on_spark.web.nimbus import ClusterLogin
+from storm_on_spark.web.pages.registry import TOPOLOGIES
 from storm_on_spark.web.sites.cluster import ClusterSite
 
 
@@ -155,7 +156,7 @@ def main() -> None:
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     known = cast(Control, KnownCluster(given.topologies, given.components))
-    app = App(ClusterSite(known), Gate(Sessions(), ClusterLogin(Authentication(), known), port))
+    app = App(ClusterSite(known), Gate(Sessions(), ClusterLogin(Authentication(), known), port), TOPOLOGIES)
     with HttpServer(app.asgi(), listener):
         print(port, flush=True)
         sys.stdin.read()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Generic
 from urllib.parse import parse_qs
 
 import anyio
@@ -22,11 +22,11 @@ from storm_on_spark.cluster.http.messages import path_parameter, read_body
 from storm_on_spark.cluster.security.permissions import page_right
 from storm_on_spark.web.access.gate import SAFE_HEADERS, Gate
 from storm_on_spark.web.access.sessions import Session
-from storm_on_spark.web.model import RefusedError, Site
-from storm_on_spark.web.pages.question import Question
-from storm_on_spark.web.pages.registry import PAGES, Page
+from storm_on_spark.web.model import RefusedError
+from storm_on_spark.web.pages.question import Asked, S
+from storm_on_spark.web.pages.registry import Book, Page
 from storm_on_spark.web.rates import Rates
-from storm_on_spark.web.rendering import ROOT, STATIC, Renderer, part_of, static_file
+from storm_on_spark.web.rendering import ROOT, STATIC, Renderer, part_of, path, static_file
 
 logger = logging.getLogger(__name__)
 
@@ -35,23 +35,27 @@ _MOST_LIVE: Final = 64
 """Streams at the same time; further browsers ask for the page now and then."""
 _MOST_PAUSE_SECS: Final = 30.0
 _MOST_FORM: Final = 16 << 10
+_ENDS: Final = ("destroy",)
+"""Actions after which their subject has no page."""
 _LOCAL_NAME: Final = "local user"
 
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-class App:
+class App(Generic[S]):
     """The handlers.
 
     Args:
         site: what there is to see.
         gate: who may see it.
+        book: the pages of such a site.
         live_secs: between two looks of a page that is open.
     """
 
-    def __init__(self, site: Site, gate: Gate, live_secs: float = _LIVE_SECS) -> None:
+    def __init__(self, site: S, gate: Gate, book: Book[S], live_secs: float = _LIVE_SECS) -> None:
         self._site = site
         self._gate = gate
+        self._book = book
         self._live_secs = live_secs
         self._renderer = Renderer()
         self._rates = Rates()
@@ -72,8 +76,8 @@ class App:
             Route(f"{ROOT}/login", self._guarded(self._logs_in, public=True), methods=["POST"]),
             Route(f"{ROOT}/logout", self._guarded(self._logout), methods=["POST"]),
             Route(f"{ROOT}/link", self._guarded(self._link), methods=["POST"]),
-            Route(f"{ROOT}/topology/{{id}}/act/{{action}}", self._guarded(self._act), methods=["POST"]),
-            *(Route(ROOT + page.path, self._guarded(self._page(page)), methods=["GET"]) for page in PAGES),
+            Route(f"{ROOT}/{self._book.subject}/{{id}}/act/{{action}}", self._guarded(self._act), methods=["POST"]),
+            *(Route(ROOT + page.path, self._guarded(self._page(page)), methods=["GET"]) for page in self._book.pages),
         ]
         return Starlette(routes=routes, exception_handlers={404: self._unknown, 405: self._unknown})
 
@@ -184,13 +188,13 @@ class App:
         headers = {"Cache-Control": "public, max-age=31536000, immutable", "Content-Type": STATIC[name]}
         return Response(static_file(name), headers=headers)
 
-    def _page(self, page: Page) -> Handler:
+    def _page(self, page: Page[S]) -> Handler:
         right = page_right("GET", page.path)
 
         async def show(request: Request) -> Response:
-            topology_id = str(request.path_params.get("id", ""))
-            self._gate.check_right(_session(request), right, part_of(topology_id) if topology_id else "")
-            question = Question(
+            subject = str(request.path_params.get("id", ""))
+            self._gate.check_right(_session(request), right, part_of(subject) if subject else "")
+            question = Asked(
                 self._site,
                 self._rates,
                 {name: part_of(str(value)) for name, value in request.path_params.items()},
@@ -205,7 +209,7 @@ class App:
 
         return show
 
-    async def _stream(self, page: Page, question: Question, request: Request) -> Response:
+    async def _stream(self, page: Page[S], question: Asked[S], request: Request) -> Response:
         if self._live >= _MOST_LIVE or self._closing:
             return Response(status_code=503, headers={"Retry-After": "10"})
         common = self._common(request)
@@ -242,17 +246,19 @@ class App:
         form = await _form(request)
         session = _session(request)
         self._gate.check_form(request, session, form.get("csrf", ""))
-        topology, action = part_of(path_parameter(request, "id")), path_parameter(request, "action")
-        self._gate.check_right(session, "topology change", topology)
+        subject, action = part_of(path_parameter(request, "id")), path_parameter(request, "action")
+        # A stream is no topology with an owner: for an owner's role there is none of that name.
+        self._gate.check_right(session, page_right("POST", f"/{self._book.subject}/{{id}}/act/{{action}}"), subject)
         known = next((name for name in self._site.actions if name == action), None)
         if known is None:
             raise NotAliveError(f"there is no action {action[:80]!r} here")
+        about = {"subject": subject, "back": path(self._book.subject, subject)}
         if form.get("sure") != "yes":
-            values = {"topology": topology, "action": action, "options": form}
-            return self._html("confirm.html", request, values)
-        said = await run_in_threadpool(self._site.act, topology, known, form, session.name)
-        logger.info("%s: %s of %s by the pages", session.name, action, topology)
-        return self._html("done.html", request, {"said": said, "topology": topology})
+            return self._html("confirm.html", request, {**about, "action": action, "options": form})
+        said = await run_in_threadpool(self._site.act, subject, known, form, session.name)
+        logger.info("%s: %s of %s by the pages", session.name, action, subject)
+        gone = action in _ENDS
+        return self._html("done.html", request, {**about, "said": said, "gone": gone})
 
     # Answers.
 
@@ -262,7 +268,8 @@ class App:
             "site": self._site,
             "session": session,
             "may_act": session is not None and session.role != "reader",
-            "is_cluster": self._site.is_cluster,
+            "is_cluster": getattr(self._site, "is_cluster", False),
+            "menu": [(ROOT + to, words) for to, words in self._book.menu(self._site)],
             "here": request.url.path,
         }
 

@@ -237,12 +237,36 @@ class Samples:
 ALL_ACTIONS: Final[tuple[ActionName, ...]] = ("activate", "deactivate", "rebalance", "kill", "sample", "log-level")
 
 
-class Site(Protocol):
-    """What there is to see, and what can be changed. Any thread may call it."""
+class Subjects(Protocol):
+    """What every kind of site has: a title, and subjects that actions change. Any thread may call it."""
 
     @property
     def title(self) -> str:
         """What the site is called."""
+
+    @property
+    def actions(self) -> Sequence[str]:
+        """Those that are offered."""
+
+    def act(self, subject: str, action: Any, options: Mapping[str, str], who: str) -> str:
+        """Changes a subject.
+
+        Args:
+            subject: which.
+            action: one of `actions`.
+            options: as the form has them.
+            who: the user.
+
+        Returns:
+            What was done, as a sentence.
+
+        Raises:
+            StormError: it was not done.
+        """
+
+
+class Site(Subjects, Protocol):
+    """Topologies to see, and what can be changed."""
 
     @property
     def is_cluster(self) -> bool:
@@ -274,11 +298,11 @@ class Site(Protocol):
     def samples(self, topology_id: str) -> Samples:
         """Returns the last samples of a topology's tuples; none where they can't be read."""
 
-    def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
+    def act(self, subject: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
         """Changes a topology.
 
         Args:
-            topology_id: which.
+            subject: its id.
             action: what is to be done.
             options: as the form has them: `wait` in seconds; `component` and `percent` of what is to be sampled;
                 `logger`, `level` and `secs` of a log level.

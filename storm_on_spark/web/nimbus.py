@@ -19,6 +19,7 @@ from storm_on_spark.cluster.security.permissions import Right, Who
 from storm_on_spark.web.access.gate import Gate
 from storm_on_spark.web.access.sessions import Role, Sessions
 from storm_on_spark.web.app import App
+from storm_on_spark.web.pages.registry import TOPOLOGIES
 from storm_on_spark.web.rendering import ROOT
 from storm_on_spark.web.sites.cluster import ClusterSite
 
@@ -72,7 +73,7 @@ class NimbusPages:
         self._sessions = Sessions()
         login = ClusterLogin(offered.authentication, offered.control)
         gate = Gate(self._sessions, login, offered.port, secure=offered.secure, local=offered.local)
-        self._pages = App(ClusterSite(offered.control), gate)
+        self._pages = App(ClusterSite(offered.control), gate, TOPOLOGIES)
         self._site = self._pages.asgi()
         self._rest = rest
         self._permissions = offered.control.permissions

@@ -12,6 +12,7 @@ from storm_on_spark.runtime.processes.closing import Service
 from storm_on_spark.web.access.gate import CodesOnly, Gate
 from storm_on_spark.web.access.sessions import Sessions
 from storm_on_spark.web.app import App
+from storm_on_spark.web.pages.registry import TOPOLOGIES
 from storm_on_spark.web.rendering import ROOT
 from storm_on_spark.web.sites.run import RunSite
 
@@ -51,7 +52,7 @@ class RunPages(Service):
         self.address = f"{HOST}:{listener.getsockname()[1]}"
         self._sessions = Sessions()
         gate = Gate(self._sessions, CodesOnly(), listener.getsockname()[1])
-        self._app = App(RunSite(query, log, stopped=stopped), gate)
+        self._app = App(RunSite(query, log, stopped=stopped), gate, TOPOLOGIES)
         self._server = HttpServer(self._app.asgi(), listener)
 
     def start(self) -> None:

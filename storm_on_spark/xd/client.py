@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.cluster.client.answers import error_of
-from storm_on_spark.cluster.client.paths import path_part
+from storm_on_spark.cluster.client.paths import own_name, path_part
 from storm_on_spark.cluster.errors import ClusterError, UnavailableError
+from storm_on_spark.cluster.http.guard import BEHALF
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tls import Tls
 from storm_on_spark.cluster.security.user_token import auth_of_client
@@ -57,6 +58,8 @@ class AdminClient(Closing):
             timeout=_TIMEOUT,
             trust_env=False,
             follow_redirects=False,
+            # For the list of changes.
+            headers={BEHALF: quote(own_name())},
         )
 
     def close(self) -> None:
@@ -78,23 +81,37 @@ class AdminClient(Closing):
         """
         resource = _RESOURCES[name]
         where = resource.path.format(**{key: path_part(value) for key, value in path.items()})
+        response = self._request(
+            resource.method,
+            where,
+            content=None if body is None else msgspec.json.encode(body),
+            params=None if query is None else dict(query),
+            headers={} if body is None else {"Content-Type": "application/json"},
+        )
+        return None if resource.gives is None else self._decoded(name, response, resource.gives)
+
+    def ui_link(self) -> str:
+        """Returns a link that logs in one browser to the pages of the admin, once.
+
+        Raises:
+            ClusterError: it refuses, or has no pages.
+        """
+        found = self._decoded("the pages", self._request("POST", "/ui-login"), dict[str, str])
+        return f"{self.url}{found.get('path', '')}"
+
+    def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
         try:
-            response = self._http.request(
-                resource.method,
-                where,
-                content=None if body is None else msgspec.json.encode(body),
-                params=None if query is None else dict(query),
-                headers={} if body is None else {"Content-Type": "application/json"},
-            )
+            response = self._http.request(method, path, **more)
         except (httpx.TransportError, httpx.InvalidURL) as error:
             # The sentence says it all; where in the library it happened is no help.
             raise UnavailableError(f"no admin answers at {self.url}: {error}") from None
         if not response.is_success:
             raise error_of(response, self.url, "The admin at")
-        if resource.gives is None:
-            return None
+        return response
+
+    def _decoded(self, name: str, response: httpx.Response, kind: Any) -> Any:
         try:
-            return msgspec.json.decode(response.content, type=resource.gives)
+            return msgspec.json.decode(response.content, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ClusterError(f"{self.url}: the answer to {name} is not that of an admin: {error}") from error
 

@@ -13,10 +13,10 @@ import click
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.cli.client.asking import json
-from storm_on_spark.cli.client.needs import need_libraries
+from storm_on_spark.cli.client.needs import has_pages, need_libraries
 from storm_on_spark.cli.daemons.daemon import log_to_stderr, open_option, tell_token
 from storm_on_spark.cli.daemons.dev_zookeeper import check_port
-from storm_on_spark.cli.daemons.xd_admin import port_option
+from storm_on_spark.cli.daemons.xd_admin import added_pages, port_option
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -64,6 +64,7 @@ def command(
         from storm_on_spark.cluster.security.settings import SecuritySettings
         from storm_on_spark.cluster.security.user_token import with_own_token
         from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+        from storm_on_spark.xd.client import AdminClient
         from storm_on_spark.xd.tree.session import XdSettings
 
         # Messages below a warning would hide what the streams log.
@@ -96,6 +97,10 @@ def command(
             else:
                 echo(f"Admin {admin} is up; Ctrl-C ends it.")
                 tell_token(token_file)
+                if has_pages():
+                    with AdminClient(admin, conf) as client:
+                        echo(f"Pages: {client.ui_link()}, for one browser.")
+                    echo(f"`storm-spark ui --admin {admin}` prints further links.")
             ended.wait()
 
 
@@ -134,6 +139,6 @@ def _nodes(stack: contextlib.ExitStack, conf: dict[str, Any], port: int, place: 
     from storm_on_spark.xd.admin.daemon import Admin
     from storm_on_spark.xd.container.daemon import Container
 
-    admin = stack.enter_context(Admin(conf, port, ended))
+    admin = stack.enter_context(Admin(conf, port, ended, added_pages()))
     stack.enter_context(Container(conf, bus=place / "bus", ended=ended))
     return f"{admin.scheme}://{admin.address}"

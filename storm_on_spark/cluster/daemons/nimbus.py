@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from starlette.types import ASGIApp
 
@@ -24,6 +24,7 @@ from storm_on_spark.cluster.code.distributor import Peers, make_distributor
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
 from storm_on_spark.cluster.heartbeats.factory import heartbeat_reader
 from storm_on_spark.cluster.heartbeats.settings import HeartbeatSettings
+from storm_on_spark.cluster.http.added_pages import AddedPages
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.leadership.clock import ClusterClock
@@ -93,17 +94,6 @@ class Offered:
     """Whether it serves HTTPS."""
     local: bool
     """Whether only this host reaches it."""
-
-
-class AddedPages(Protocol):
-    """What adds pages to a Nimbus."""
-
-    @property
-    def app(self) -> ASGIApp:
-        """The application with the pages, in the place of that without."""
-
-    def close(self) -> None:
-        """Ends what is open."""
 
 
 Pages = Callable[[ASGIApp, Offered], AddedPages]

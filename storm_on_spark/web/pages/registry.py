@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic
 
-from storm_on_spark.web.pages import logs, samples, site, topology
-from storm_on_spark.web.pages.question import Question
+from storm_on_spark.web.model import Site
+from storm_on_spark.web.pages import logs, samples, site, streams, topology
+from storm_on_spark.web.pages.question import Asked, S
+from storm_on_spark.web.sites.streams import StreamsSite
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(Generic[S]):
     """A page that is read; everybody with a session may."""
 
     path: str
     """Below the root of the pages, with parameters in braces."""
     template: str
-    make: Callable[[Question], dict[str, Any] | str]
+    make: Callable[[Asked[S]], dict[str, Any] | str]
     """Returns what its template shows, or the path of the page to go to instead."""
 
 
-PAGES: Final = (
+@dataclass(frozen=True)
+class Book(Generic[S]):
+    """The pages of a kind of site."""
+
+    subject: str
+    """What its actions change, as it stands in paths: `topology` or `stream`."""
+    pages: tuple[Page[S], ...]
+    menu: Callable[[S], tuple[tuple[str, str], ...]]
+    """Returns paths below the root, and words, of the pages that every page links to."""
+
+
+PAGES: Final[tuple[Page[Site], ...]] = (
     Page("/", "cluster.html", site.home),
     Page("/supervisors", "supervisors.html", site.supervisors),
     Page("/configuration", "configuration.html", site.configuration),
@@ -36,4 +49,23 @@ PAGES: Final = (
     Page("/topology/{id}/logs", "logs.html", logs.logs),
     Page("/topology/{id}/component/{component}", "component.html", topology.component),
     Page("/topology/{id}/component/{component}/task/{task}", "task.html", topology.task),
+)
+"""Of a cluster, or a single run."""
+
+STREAM_PAGES: Final[tuple[Page[StreamsSite], ...]] = (
+    Page("/", "streams.html", streams.home),
+    Page("/containers", "containers.html", streams.containers),
+    Page("/changes", "changes.html", streams.changes),
+    Page("/stream/{id}", "stream.html", streams.stream),
+)
+"""Of an admin of streams."""
+
+_OF_CLUSTER: Final = (("/", "Cluster"), ("/supervisors", "Supervisors"), ("/configuration", "Configuration"))
+_OF_ALL: Final = (("/logs", "Logs"), ("/changes", "Changes"))
+
+TOPOLOGIES: Final[Book[Site]] = Book(
+    "topology", PAGES, lambda site: (*(_OF_CLUSTER if site.is_cluster else ()), *_OF_ALL)
+)
+STREAMS: Final[Book[StreamsSite]] = Book(
+    "stream", STREAM_PAGES, lambda site: (("/", "Streams"), ("/containers", "Containers"), ("/changes", "Changes"))
 )

@@ -17,7 +17,7 @@ from storm_on_spark.web.model import Part, Shape
 from storm_on_spark.web.rates import Pace
 
 _LEVELS: Final = ((0.3, "cool"), (0.7, "warm"), (0.9, "hot"))
-_SMALL: Final = 1500
+SMALL: Final = 1500
 """Below this width a picture may shrink to that of the page; a larger one scrolls."""
 _TITLE_CHARS: Final = 18
 _NOTE_CHARS: Final = 27
@@ -63,7 +63,7 @@ def topology_graph(shape: Shape, pace: Pace, links: Mapping[str, str]) -> Markup
         # What arrives is what a bolt with one input executes; of several inputs, what is emitted is known apart.
         counted = arrow.target if sources[arrow.target] == 1 else arrow.source
         rate = pace.components.get(counted, 0.0)
-        width = _width(rate, most)
+        width = arrow_width(rate, most)
         text = f"{arrow.source} to {arrow.target}: {arrow.label}; {rate_text(rate)} tuples a second"
         idle = ' class="idle"' if rate <= 0 else ""
         # Every text in an f-string here is escaped. `Markup.format` escapes by itself, in four times the time.
@@ -78,7 +78,7 @@ def topology_graph(shape: Shape, pace: Pace, links: Mapping[str, str]) -> Markup
         drawn.append(_box(part, place.x, place.y, pace, links.get(part.id, "")))
     width, height = layout.width, layout.height
     parts_of_it = Markup("".join(drawn))  # noqa: S704 # every text in it is escaped
-    classes = "graph small" if width < _SMALL else "graph"
+    classes = "graph small" if width < SMALL else "graph"
     words = ", ".join(sorted(shape.parts)[:60])
     return Markup(
         '<svg class="{4}" xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" '
@@ -102,7 +102,7 @@ def _in_order(parts: list[Part], shape: Shape) -> list[Part]:
     return sorted(parts, key=lambda part: (place[part.id], part.id))
 
 
-def _width(rate: float, most: float) -> float:
+def arrow_width(rate: float, most: float) -> float:
     """Returns how wide an arrow is: 1 for no tuple, up to 7 for the most, in steps of magnitude."""
     if rate <= 0 or most <= 0:
         return 1.0

@@ -121,33 +121,33 @@ class ClusterSite:
             return ()
         return tuple(decoded(part.text.encode()))
 
-    def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
+    def act(self, subject: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
         """Changes a topology, here or at the leader."""
-        base = self._control.topology(topology_id)
+        base = self._control.topology(subject)
         wait = _seconds(options.get("wait", ""))
         if action == "log-level":
-            return self._set_log_level(topology_id, options, who)
+            return self._set_log_level(subject, options, who)
         try:
             if action == "activate":
-                self._control.activate(topology_id, who)
+                self._control.activate(subject, who)
             elif action == "deactivate":
-                self._control.deactivate(topology_id, who)
+                self._control.deactivate(subject, who)
             elif action == "sample":
-                self._control.sample(topology_id, *wanted_sample(options), who)
+                self._control.sample(subject, *wanted_sample(options), who)
             elif action == "kill":
-                self._control.kill(topology_id, wait, who)
+                self._control.kill(subject, wait, who)
             else:
-                self._control.rebalance(topology_id, wait, {}, {}, by=who)
+                self._control.rebalance(subject, wait, {}, {}, by=who)
         except NotLeaderError as error:
             with self._leader(error, who) as leader:
                 if action in ("activate", "deactivate"):
-                    getattr(leader, action)(topology_id)
+                    getattr(leader, action)(subject)
                 elif action == "sample":
-                    leader.sample(topology_id, *wanted_sample(options))
+                    leader.sample(subject, *wanted_sample(options))
                 elif action == "kill":
-                    leader.kill(topology_id, wait)
+                    leader.kill(subject, wait)
                 else:
-                    leader.rebalance(topology_id, wait)
+                    leader.rebalance(subject, wait)
         if action == "sample":
             return f"From now on: {sample_told(*wanted_sample(options))}."
         done = {"activate": "activated", "deactivate": "deactivated", "kill": "killed", "rebalance": "rebalanced"}

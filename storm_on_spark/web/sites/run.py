@@ -121,9 +121,9 @@ class RunSite:
         book = self._query.samples
         return Samples(book.rates, tuple(book.gather()))
 
-    def act(self, topology_id: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
+    def act(self, subject: str, action: ActionName, options: Mapping[str, str], who: str) -> str:
         """Changes it."""
-        self.topology(topology_id)
+        self.topology(subject)
         if action not in self.actions:
             raise RefusedError(f"{action} needs a cluster; a single run offers {', '.join(self.actions)}")
         if not self._query.isActive:

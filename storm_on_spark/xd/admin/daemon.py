@@ -7,12 +7,16 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
+
+from starlette.types import ASGIApp
 
 import storm_on_spark
 from storm_on_spark.api.config import validate_conf
 from storm_on_spark.cluster.errors import FencedError, NotLeaderError, UnavailableError
+from storm_on_spark.cluster.http.added_pages import AddedPages
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.leadership import ZooKeeperLeaderElector
@@ -26,9 +30,11 @@ from storm_on_spark.cluster.security.tokens import Tokens
 from storm_on_spark.cluster.security.warnings import warn_if_open
 from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.processes.closing import Service
+from storm_on_spark.xd.admin.changes import ZooKeeperChanges
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.jobs.runtime import ClusterJobRuntime
 from storm_on_spark.xd.admin.leader import Leader
+from storm_on_spark.xd.admin.picture import Picture
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT
 from storm_on_spark.xd.admin.runtime import ClusterRuntime
@@ -43,6 +49,29 @@ _LOOK_SECS: Final = 1.0
 _RETRY_SECS: Final = 1.0
 
 
+@dataclass(frozen=True)
+class Offered:
+    """What pages for browsers get of an admin."""
+
+    conf: Mapping[str, Any]
+    parts: Parts
+    picture: Picture
+    """The tree as it is in the copy, also while ZooKeeper is away."""
+    connected: Callable[[], bool]
+    """Whether ZooKeeper can be reached."""
+    authentication: Authentication
+    address: str
+    """`host:port` of the admin."""
+    port: int
+    secure: bool
+    """Whether it serves HTTPS."""
+    local: bool
+    """Whether only this host reaches it."""
+
+
+Pages = Callable[[ASGIApp, Offered], AddedPages]
+
+
 class Admin(Service):
     """An admin.
 
@@ -50,6 +79,7 @@ class Admin(Service):
         conf: the configuration; logins, tokens and TLS are those of a Nimbus.
         port: of REST; 0 for any that is free.
         ended: set from outside when it is to end, also while it waits for ZooKeeper.
+        pages: adds pages for browsers; None for none.
 
     Example:
         >>> with Admin({"zk.client.connect": "localhost:2181"}) as admin:               # doctest: +SKIP
@@ -57,10 +87,17 @@ class Admin(Service):
         'localhost:9393'
     """
 
-    def __init__(self, conf: Mapping[str, Any], port: int = DEFAULT_PORT, ended: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        conf: Mapping[str, Any],
+        port: int = DEFAULT_PORT,
+        ended: threading.Event | None = None,
+        pages: Pages | None = None,
+    ) -> None:
         validate_conf(conf, "xd-admin")
         self._conf = dict(conf)
         self._port = port
+        self._pages = pages
         self._stack = contextlib.ExitStack()
         self._ended = threading.Event() if ended is None else ended
         #: Set when something is to be looked at.
@@ -121,8 +158,26 @@ class Admin(Service):
         registry = ClusterRegistry(tree)
         jobs = ClusterJobRuntime(tree, mirror, self._changed, registry)
         definitions, job_definitions = ZooKeeperDefinitions(tree), ZooKeeperDefinitions(tree, "job")
-        app = make_app(Parts(definitions, runtime, job_definitions, jobs, registry), authentication)
+        parts = Parts(definitions, runtime, job_definitions, jobs, registry, ZooKeeperChanges(tree))
+        app, pages = make_app(parts, authentication), None
+        if self._pages is not None:
+            offered = Offered(
+                self._conf,
+                parts,
+                Picture(mirror),
+                lambda: session.state == "CONNECTED",
+                authentication,
+                self.address,
+                port,
+                secure=tls.server is not None,
+                local=is_loopback(own.bind_address),
+            )
+            pages = self._pages(app, offered)
+            app = pages.app
         stack.enter_context(HttpServer(app, listener, tls=tls.server))
+        if pages is not None:
+            # Before the server, so that it needn't wait for pages that are open.
+            stack.callback(pages.close)
         leader = Leader(mirror, tree)
 
         def act() -> None:

@@ -24,6 +24,7 @@ from storm_on_spark.xd.tree.nodes import (
     Definition,
     Deployment,
     Kind,
+    Leadership,
     Metadata,
     ModuleName,
     ModuleNode,
@@ -185,6 +186,16 @@ class Picture:
         found = self._mirror.value(f"{nodes.DEFINITIONS[kind]}/{name}", Definition)
         return None if found is None else found.definition
 
+    def definitions(self, kind: Kind) -> dict[str, str]:
+        """Returns name -> text of every stream or job, by name."""
+        found = {name: self.definition(kind, name) for name in self._mirror.children(nodes.DEFINITIONS[kind])}
+        return {name: text for name, text in found.items() if text is not None}
+
+    def leader(self) -> str:
+        """Returns `host:port` of the admin that leads; empty without one."""
+        found = self._mirror.value(nodes.ADMINS, Leadership)
+        return "" if found is None else found.leader
+
     def deployment_view(self, deployed: Deployed, there: Mapping[str, Any]) -> schemas.DeploymentView:
         """Returns a deployment as REST gives it."""
         # Not the nodes below `modules`: the copy may have them later than the statuses that the state is computed from.
@@ -227,9 +238,14 @@ class Picture:
                     options={} if metadata is None else metadata.options,
                     deployment_properties={} if metadata is None else metadata.properties,
                     state=each.state,
+                    error=self._error(each.path),
                 )
             )
         return sorted(found, key=lambda view: (view.name, view.container_id))
+
+    def _error(self, path: str) -> str:
+        status = self._mirror.value(f"{path}/status", StatusNode)
+        return "" if status is None else status.error
 
     def _module_state(self, path: str) -> State:
         status = self._mirror.value(f"{path}/status", StatusNode)

@@ -17,6 +17,7 @@ deployments/modules/allocated/<container>          empty map
 deployments/modules/allocated/<container>/<stream>.<type>.<module>.<n>   ModuleNode
 .../<stream>.<type>.<module>.<n>/status*           StatusNode
 .../<stream>.<type>.<module>.<n>/metadata*         Metadata
+changes/c-<number>                                 ChangeNode    who changed what, the last few hundred
 
 What the launches of jobs leave is in `storm_on_spark.xd.tree.jobs`.
 """
@@ -37,6 +38,7 @@ STREAMS: Final = f"{ROOT}/streams"
 JOBS: Final = f"{ROOT}/jobs"
 TAPS: Final = f"{ROOT}/taps"
 MODULES: Final = f"{ROOT}/modules"
+CHANGES: Final = f"{ROOT}/changes"
 STREAM_DEPLOYMENTS: Final = f"{ROOT}/deployments/streams"
 JOB_DEPLOYMENTS: Final = f"{ROOT}/deployments/jobs"
 REQUESTED: Final = f"{ROOT}/deployments/modules/requested"
@@ -62,6 +64,7 @@ FOLDERS: Final = (
     f"{ROOT}/deployments/modules",
     REQUESTED,
     ALLOCATED,
+    CHANGES,
 )
 """Nodes that always exist; the first admin or container makes them."""
 EMPTY: Final = b"{}"
@@ -166,6 +169,20 @@ class Module(Node, frozen=True, kw_only=True):
     kind: Literal["composed", "uploaded"]
     definition: str | msgspec.UnsetType = msgspec.UNSET
     sha256: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ChangeNode(Node, frozen=True, kw_only=True):
+    """That somebody changed something."""
+
+    version: int = 1
+    time: float
+    """Seconds since 1970."""
+    who: str
+    """The user, as far as the request said; empty if it didn't."""
+    what: str
+    """Such as `deploy stream`."""
+    name: str
+    """Of the stream, the job, the module or the counter; empty for all."""
 
 
 class TapNode(Node, frozen=True, kw_only=True):

@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 from sample_site import SampleSite
+from sample_streams import SampleStreams
 
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.web.access.gate import CodesOnly, Gate
 from storm_on_spark.web.access.sessions import Sessions
 from storm_on_spark.web.app import App
+from storm_on_spark.web.pages.registry import STREAMS, TOPOLOGIES
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from visiting import Served  # found by that path
+from visiting import Served, ServedStreams  # found by that path
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -45,8 +47,24 @@ def served(browser: Any) -> Iterator[Served]:
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     sessions, site = Sessions(), SampleSite()
-    app = App(site, Gate(sessions, CodesOnly(), port), live_secs=0.1)
+    app = App(site, Gate(sessions, CodesOnly(), port), TOPOLOGIES, live_secs=0.1)
     found = Served(site, sessions, f"http://127.0.0.1:{port}", browser)
+    with HttpServer(app.asgi(), listener):
+        yield found
+        for visit in found.visits:
+            visit.page.context.close()
+        app.close()
+    assert [said for visit in found.visits for said in visit.said] == []
+
+
+@pytest.fixture
+def streams(browser: Any) -> Iterator[ServedStreams]:
+    """The sample of streams; at the end no console may have said anything."""
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    sessions, sample = Sessions(), SampleStreams()
+    app = App(sample.site, Gate(sessions, CodesOnly(), port), STREAMS, live_secs=0.1)
+    found = ServedStreams(sample, sessions, f"http://127.0.0.1:{port}", browser)
     with HttpServer(app.asgi(), listener):
         yield found
         for visit in found.visits:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from pathlib import Path
-from typing import Any
 
 import pytest
+from looking import complaints, look_at_all, overflows
 from sample_site import HARM, LONG, harmful, large, silent, single, word_count
 from visiting import Served
 
 from storm_on_spark.web.rendering import path
-
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 
 WORDS, LARGE, HARMFUL = word_count().id, large().id, harmful().id
 PAGES = {
@@ -44,41 +40,13 @@ PAGES = {
 }
 
 
-COLOURS = ("color-contrast", "link-in-text-block")
-"""Axe's rules for which it matters whether a page is light or dark."""
-PICTURES = os.environ.get("UI_PICTURES")
-"""The folder into which pictures of pages go, if it is set: `docs/ui` is made so."""
-NARROW = os.environ.get("UI_NARROW_PICTURES")
-"""The same for every page on a narrow screen, in full length, to be looked at."""
 SHOWN = ("cluster", "supervisors", "topology", "component", "task", "errors", "log", "search", "sixty components")
 SHOWN += ("configuration", "changes", "nothing known yet", "harmful names", "samples", "way of a message")
 
 
-def complaints(page: Any, rules: tuple[str, ...] | None = None) -> list[str]:
-    options = {} if rules is None else {"runOnly": list(rules)}
-    found = axe.Axe().run(page, options=options).response["violations"]
-    return [f"{each['id']}: {node['target']}" for each in found for node in each["nodes"]]
-
-
-def overflows(page: Any) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_fine_wide_and_narrow(served: Served, scheme: str) -> None:
-    visit = served.visit(color_scheme=scheme, reduced_motion="reduce", viewport={"width": 1100, "height": 720})
-    for name, where in PAGES.items():
-        visit.page.set_viewport_size({"width": 1100, "height": 720})
-        visit.to(where)
-        assert complaints(visit.page, COLOURS if scheme == "dark" else None) == [], name
-        assert visit.page.evaluate("window.harmed") is None, name
-        if PICTURES and name in SHOWN:
-            visit.page.screenshot(path=Path(PICTURES) / f"{name.replace(' ', '-')}-{scheme}.png")
-        for width in (1280, 360):
-            visit.page.set_viewport_size({"width": width, "height": 800})
-            if NARROW and width == 360:
-                visit.page.screenshot(path=Path(NARROW) / f"{name.replace(' ', '-')}-{scheme}-360.png", full_page=True)
-            assert not overflows(visit.page), (name, width)
+    look_at_all(served, PAGES, SHOWN, scheme)
 
 
 def test_the_log_in_page_is_fine_and_lets_nobody_in(served: Served) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sample_site import SampleSite
+from sample_streams import SampleStreams
 
 from storm_on_spark.web.access.sessions import Role, Sessions
+
+S = TypeVar("S")
 
 
 @dataclass
@@ -26,10 +29,10 @@ class Visit:
 
 
 @dataclass
-class Served:
+class Behind(Generic[S]):
     """A site behind a server."""
 
-    site: SampleSite
+    site: S
     sessions: Sessions
     root: str
     browser: Any
@@ -44,3 +47,7 @@ class Served:
         page.goto(f"{self.root}/ui/login?code={self.sessions.new_code(role, role)}")
         self.visits.append(found)
         return found
+
+
+Served = Behind[SampleSite]
+ServedStreams = Behind[SampleStreams]

@@ -16,6 +16,7 @@ from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer, ZooKeeperSession, ZooKeeperSettings
 from storm_on_spark.cluster.zookeeper.tree import Tree
+from storm_on_spark.xd.admin.changes import KEPT, ZooKeeperChanges
 from storm_on_spark.xd.admin.definitions import ZooKeeperDefinitions
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
@@ -32,6 +33,7 @@ def session() -> Iterator[ZooKeeperSession]:
         xd_session(ZooKeeperSettings(hosts=server.connect_string, root="/xd")) as session,
     ):
         session.client.ensure_path("/xd/streams")
+        session.client.ensure_path("/xd/changes")
         yield session
 
 
@@ -75,10 +77,13 @@ def test_a_node_that_something_else_wrote_hides_no_other(
         definitions.get("foreign")
 
 
-def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefinitions) -> None:
+def test_of_many_who_create_one_stream_one_succeeds(
+    session: ZooKeeperSession, definitions: ZooKeeperDefinitions
+) -> None:
     jobs = MemoryDefinitions("job")
     runtimes = MemoryRuntime(MemoryDefinitions()), MemoryJobRuntime(jobs)
-    app = make_app(Parts(definitions, runtimes[0], jobs, runtimes[1], LocalRegistry()), Authentication())
+    parts = Parts(definitions, runtimes[0], jobs, runtimes[1], LocalRegistry(), ZooKeeperChanges(Tree(session)))
+    app = make_app(parts, Authentication())
     listener = listen("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/streams/definitions"
     texts = [f"time --fixedDelay={number} | log" for number in range(1, 17)]
@@ -92,6 +97,19 @@ def test_of_many_who_create_one_stream_one_succeeds(definitions: ZooKeeperDefini
     assert sorted(statuses) == [201] + [409] * 15
     winner = texts[statuses.index(201)]
     assert shown == [{"name": "ticktock", "definition": winner, "status": "undeployed"}]
+    assert [each.what for each in parts.changes.all() if each.name == "ticktock"] == ["create stream"]
+
+
+def test_the_last_changes_of_many_writers_are_kept(session: ZooKeeperSession) -> None:
+    changes = ZooKeeperChanges(Tree(session), now=lambda: 7.0)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: changes.note("ada", "deploy stream", f"s{number}"), range(KEPT + 40)))
+    changes.note("b" * 300, "x" * 900, "y" * 900)
+    found = changes.all()
+    assert len(found) == KEPT
+    assert (found[0].time, len(found[0].who), len(found[0].what), len(found[0].name)) == (7.0, 200, 500, 300)
+    assert {each.who for each in found[1:]} == {"ada"}
+    assert len({each.name for each in found}) == KEPT, "each is there once"
 
 
 def test_a_node_is_shown_when_its_value_is_there(

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
-from typing import Any
 from urllib.parse import urlencode
 
-import anyio
-import httpx
 import pytest
+from page_client import HOST, Client, Elements
 from sample_site import HARM, LONG, SampleSite, harmful, word_count
-from starlette.applications import Starlette
 
 from storm_on_spark.web.access.gate import CodesOnly, Gate
 from storm_on_spark.web.access.sessions import Role, Sessions
 from storm_on_spark.web.app import App
-from storm_on_spark.web.pages.registry import PAGES
+from storm_on_spark.web.pages.registry import PAGES, TOPOLOGIES
 from storm_on_spark.web.rendering import path
 
-HOST = "http://127.0.0.1:8080"
 ROLES: tuple[Role | None, ...] = (None, "reader", "operator")
-
-
-class Client:
-    """A browser's cookies, and requests to the application itself."""
-
-    def __init__(self, app: Starlette) -> None:
-        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HOST)
-        self.cookies = self._client.cookies
-
-    def get(self, to: str, **more: Any) -> httpx.Response:
-        return anyio.run(lambda: self._client.get(to, **more))
-
-    def post(self, to: str, **more: Any) -> httpx.Response:
-        return anyio.run(lambda: self._client.post(to, **more))
 
 
 class Served:
@@ -45,7 +26,7 @@ class Served:
         self.site = SampleSite()
         self.sessions = Sessions()
         gate = Gate(self.sessions, CodesOnly(), 8080)
-        self.app = App(self.site, gate).asgi()
+        self.app = App(self.site, gate, TOPOLOGIES).asgi()
 
     def client(self, role: Role | None) -> Client:
         client = Client(self.app)
@@ -190,28 +171,6 @@ def test_who_logs_out_is_out(served: Served) -> None:
     assert client.post("/ui/logout", data={"csrf": served.csrf(client)}).status_code == 303
     client.cookies.update(cookies)
     assert client.get("/ui/").status_code == 401
-
-
-class Elements(HTMLParser):
-    """What a browser makes of a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.scripts: list[str | None] = []
-        self.bad: list[str] = []
-        self.links: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name.startswith("on") or name == "style":
-                self.bad.append(f"{tag} {name}={value}")
-            if name in ("href", "src", "action"):
-                self.links.append(value or "")
-        if tag == "script":
-            self.scripts.append(dict(attrs).get("src"))
-        if tag in ("img", "iframe", "object", "style"):
-            self.bad.append(tag)
 
 
 def harmful_pages() -> Iterator[str]:

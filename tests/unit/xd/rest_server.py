@@ -16,7 +16,7 @@ from storm_on_spark.xd.admin.rest import schemas
 from storm_on_spark.xd.admin.rest.app import Parts, make_app
 from storm_on_spark.xd.dsl import parse_job
 from storm_on_spark.xd.modules.local_registry import LocalRegistry
-from storm_on_spark.xd.tree.nodes import Kind
+from storm_on_spark.xd.tree.nodes import ChangeNode, Kind
 
 CONTAINER = "2ebbbc9b-63ac-4da4-aa32-e39d69eb546b"
 METRICS = schemas.MetricsView(started=1, modules=0, messages_in=0, messages_out=0, rates={}, memory=1, cores=0.0)
@@ -166,6 +166,19 @@ class MemoryJobRuntime(MemoryRuntime):
         return self.launch(self.execution(number).name, self.execution(number).parameters)
 
 
+class MemoryChanges:
+    """What was noted, oldest first."""
+
+    def __init__(self) -> None:
+        self.noted: list[ChangeNode] = []
+
+    def note(self, who: str, what: str, name: str) -> None:
+        self.noted.append(ChangeNode(time=1_764_244_800.0, who=who, what=what, name=name))
+
+    def all(self) -> list[ChangeNode]:
+        return list(reversed(self.noted))
+
+
 class Admin:
     """The interface and what it stands on."""
 
@@ -173,8 +186,9 @@ class Admin:
         self.definitions = MemoryDefinitions()
         self.runtime = MemoryRuntime(self.definitions)
         self.jobs = MemoryDefinitions("job")
+        self.changes = MemoryChanges()
         self.job_runtime = MemoryJobRuntime(self.jobs)
-        parts = Parts(self.definitions, self.runtime, self.jobs, self.job_runtime, LocalRegistry())
+        parts = Parts(self.definitions, self.runtime, self.jobs, self.job_runtime, LocalRegistry(), self.changes)
         self.app = make_app(parts, Authentication())
 
     def send(self, method: str, path: str, **more: Any) -> httpx.Response:

@@ -19,12 +19,15 @@ from storm_on_spark.cluster.errors import (
     NotFoundError,
     RecordError,
     TransitionError,
+    UnavailableError,
 )
 from storm_on_spark.cluster.http.auth import Authentication
+from storm_on_spark.cluster.http.guard import caller_of
 from storm_on_spark.cluster.http.messages import ErrorBody, answer, read_json, refusal
 from storm_on_spark.cluster.http.scraped import Scraped
 from storm_on_spark.cluster.rest.openapi import Endpoint, describe
 from storm_on_spark.metrics.prometheus import Samples, process_text
+from storm_on_spark.xd.admin.changes import Changes
 from storm_on_spark.xd.admin.checks import check_job, check_stream
 from storm_on_spark.xd.admin.completions import completions, job_completions
 from storm_on_spark.xd.admin.core import Definitions, JobRuntime, Runtime
@@ -63,6 +66,8 @@ class Parts:
     """What deploys and launches them."""
     registry: LocalRegistry
     """The modules."""
+    changes: Changes
+    """Where it is written down who changed what."""
 
 
 class Handlers:
@@ -76,6 +81,7 @@ class Handlers:
         self._definitions, self._jobs = parts.definitions, parts.jobs
         self._runtime = parts.runtime
         self._registry = parts.registry
+        self._changes = parts.changes
         streams = Lifecycle("stream", parts.definitions, parts.runtime, self._check_stream)
         jobs = Lifecycle("job", parts.jobs, parts.job_runtime, self._check_job)
         executions = ExecutionHandlers(parts.jobs, parts.job_runtime)
@@ -153,7 +159,7 @@ class Handlers:
         return schemas.Version(product=PRODUCT, version=storm_on_spark.__version__)
 
     def describe(self, call: Call) -> dict[str, Any]:
-        return describe(_endpoints(self), "", storm_on_spark.__version__, ABOUT)
+        return describe(_endpoints(self, self._changes), "", storm_on_spark.__version__, ABOUT)
 
     def validate(self, call: Call) -> schemas.Validation:
         asked: schemas.Validate = call.body
@@ -199,7 +205,7 @@ def make_app(parts: Parts, authentication: Authentication) -> ASGIApp:
         parts: what it stands on.
         authentication: who may ask.
     """
-    endpoints = _endpoints(Handlers(parts))
+    endpoints = _endpoints(Handlers(parts), parts.changes)
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in endpoints]
 
     async def unknown(request: Request, error: Exception) -> Response:
@@ -225,13 +231,13 @@ def scraped(parts: Parts) -> bytes:
     return process_text([samples])
 
 
-def _endpoints(handlers: Handlers) -> list[Endpoint]:
+def _endpoints(handlers: Handlers, changes: Changes) -> list[Endpoint]:
     """Returns the resources with what answers them."""
     return [
         Endpoint(
             each.method,
             each.path,
-            _answering(each, handlers.handler(each.name)),
+            _answering(each, handlers.handler(each.name), changes),
             each.summary,
             each.gives,
             each.takes,
@@ -243,11 +249,20 @@ def _endpoints(handlers: Handlers) -> list[Endpoint]:
     ]
 
 
-def _answering(resource: Resource, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def _answering(resource: Resource, handler: Handler, changes: Changes) -> Callable[[Request], Awaitable[Response]]:
     async def answering(request: Request) -> Response:
+        call = None
         try:
             call = await _call(resource, request)
             found = await run_in_threadpool(handler, call)
+            if resource.changes:
+                await run_in_threadpool(changes.note, caller_of(request), *_told(resource, call, found))
+        except UnavailableError as error:
+            if call is not None and resource.changes:
+                # It may still happen, or has happened in part.
+                what, name = _told(resource, call, None)
+                await run_in_threadpool(changes.note, caller_of(request), f"{what} (its end was not seen)", name)
+            return refusal(error)
         except ClientDisconnect:
             # Nobody reads it.
             return Response(status_code=400)
@@ -258,6 +273,19 @@ def _answering(resource: Resource, handler: Handler) -> Callable[[Request], Awai
         return Response(status_code=resource.status) if resource.gives is None else answer(found, resource.status)
 
     return answering
+
+
+def _told(resource: Resource, call: Call, found: Any) -> tuple[str, str]:
+    """Returns what a request has changed, and its name."""
+    what = resource.name.replace("_", " ")
+    if resource.name == "change_execution":
+        what = ("stop" if "stop" in call.query else "restart") + " execution"
+    elif isinstance(call.body, schemas.CreateDefinition) and call.body.deploy:
+        what += " and deploy it"
+    name = (
+        call.path.get("name") or call.path.get("id") or getattr(call.body, "name", None) or getattr(found, "name", "")
+    )
+    return what, str(name)
 
 
 async def _call(resource: Resource, request: Request) -> Call:

@@ -39,7 +39,7 @@ class Lifecycle:
             f"create_{kind}": self._create,
             f"destroy_{many}": self._destroy_all,
             f"get_{kind}": self._get,
-            f"destroy_{kind}": lambda call: self._destroy(self._defined(call)[0]),
+            f"destroy_{kind}": lambda call: self.destroy(self._defined(call)[0]),
             f"list_{kind}_deployments": self._list_deployments,
             f"undeploy_{many}": self._undeploy_all,
             f"get_{kind}_deployment": self._get_deployment,
@@ -71,7 +71,7 @@ class Lifecycle:
         return schemas.DefinitionView(name=asked.name, definition=asked.definition, status=status)
 
     def _destroy_all(self, call: Call) -> None:
-        self._each(self._definitions.all(), self._destroy, "destroyed")
+        self._each(self._definitions.all(), self.destroy, "destroyed")
 
     def _get(self, call: Call) -> schemas.DefinitionView:
         name, text = self._defined(call)
@@ -102,7 +102,13 @@ class Lifecycle:
         name = call.name(self._kind)
         return name, self._definitions.get(name)
 
-    def _destroy(self, name: str) -> None:
+    def destroy(self, name: str) -> None:
+        """Undeploys what has a name, if it is deployed, and removes it.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            UnavailableError: there is no leader, or no ZooKeeper.
+        """
         self._undeploy_if_deployed(name)
         self._definitions.remove(name)
 

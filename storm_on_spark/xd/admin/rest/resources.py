@@ -33,6 +33,11 @@ class Resource:
     status: int = 200
     query: tuple[str, ...] = ()
 
+    @property
+    def changes(self) -> bool:
+        """Whether it changes something, which the list of changes then has."""
+        return self.method != "GET" and self.name != "validate"
+
 
 def _kind(kind: str) -> tuple[Resource, ...]:
     """Returns the resources that streams and jobs share."""

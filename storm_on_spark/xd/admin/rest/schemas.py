@@ -201,6 +201,8 @@ class RuntimeModuleView(View, frozen=True, kw_only=True):
     deployment_properties: dict[str, str]
     """Properties of the deployment, with `count` and `sequence`."""
     state: State
+    error: str = ""
+    """Why it failed; empty if it did not."""
 
 
 class Problem(View, frozen=True, kw_only=True):

@@ -72,6 +72,32 @@ def test_all_at_once(admin: Admin) -> None:
     assert admin.definitions.texts == {}
 
 
+def test_what_changes_something_is_written_down_and_nothing_else(admin: Admin) -> None:
+    admin.send(
+        "POST", "/streams/definitions", json={**TICKTOCK, "deploy": True}, headers={"Storm-On-Behalf-Of": "ann%20b"}
+    )
+    admin.ask("POST", "/validate", {"definition": "time | log"})
+    admin.ask("GET", "/streams/definitions")
+    admin.ask("POST", "/streams/deployments/ticktock")  # it is deployed already
+    admin.ask("DELETE", "/streams/deployments/ticktock")
+    admin.runtime.refusal = UnavailableError("no leader")
+    assert admin.ask("POST", "/streams/deployments/ticktock")[0] == 503
+    admin.ask("DELETE", "/streams/definitions")
+    admin.ask("POST", "/jobs/definitions", {"name": "nightly", "definition": "timestampfile", "deploy": True})
+    launched = admin.ask("POST", "/jobs/executions", {"name": "nightly"})[1]["executionId"]
+    admin.ask("PUT", f"/jobs/executions/{launched}?stop=true")
+    assert [(each.what, each.name) for each in admin.changes.noted] == [
+        ("create stream and deploy it", "ticktock"),
+        ("undeploy stream", "ticktock"),
+        ("deploy stream (its end was not seen)", "ticktock"),
+        ("destroy streams", ""),
+        ("create job and deploy it", "nightly"),
+        ("launch job", "nightly"),
+        ("stop execution", str(launched)),
+    ]
+    assert [each.who for each in admin.changes.noted[:2]] == ["ann b", ""]
+
+
 def test_lists_have_pages(admin: Admin) -> None:
     for number in range(5):
         admin.definitions.texts[f"s{number}"] = "time | log"

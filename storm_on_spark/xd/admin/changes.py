@@ -1,0 +1,71 @@
+"""The list of changes: who deployed, undeployed, created or destroyed what, and when."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from storm_on_spark.cluster.errors import ClusterError, UnavailableError
+from storm_on_spark.cluster.zookeeper.tree import Tree
+from storm_on_spark.xd.tree.nodes import CHANGES, ChangeNode
+
+logger = logging.getLogger(__name__)
+
+KEPT: Final = 300
+"""The last changes, of all streams and jobs."""
+
+
+class Changes(Protocol):
+    """Where changes are written down. Any thread may call it; no method raises."""
+
+    def note(self, who: str, what: str, name: str) -> None:
+        """Writes down that somebody changed something."""
+
+    def all(self) -> list[ChangeNode]:
+        """Returns the last changes, newest first."""
+
+
+class ZooKeeperChanges:
+    """The list in ZooKeeper, the same for every admin.
+
+    What was done is done, also where ZooKeeper can't be reached to write it down: then it is logged only.
+
+    Args:
+        tree: in ZooKeeper, whose folder exists.
+        now: seconds since 1970.
+    """
+
+    def __init__(self, tree: Tree, now: Callable[[], float] = time.time) -> None:
+        self._tree = tree
+        self._now = now
+        #: What was read last.
+        self._known: list[ChangeNode] = []
+
+    def note(self, who: str, what: str, name: str) -> None:
+        """See `Changes`."""
+        change = ChangeNode(time=self._now(), who=who[:200], what=what[:500], name=name[:300])
+        logger.info("%s: %s %s", change.who or "somebody", change.what, change.name)
+        try:
+            self._check()
+            self._tree.add(change, CHANGES, lambda number: f"c-{number:010}")
+            for old in self._tree.children(CHANGES)[:-KEPT]:
+                self._tree.delete(f"{CHANGES}/{old}")
+        except ClusterError as error:
+            logger.warning("%s %s by %s can't be written down: %s", what, name, who or "somebody", error)
+
+    def all(self) -> list[ChangeNode]:
+        """See `Changes`; while ZooKeeper is away, those that were read last."""
+        try:
+            self._check()
+            found = self._tree.read_all(ChangeNode, CHANGES)
+        except ClusterError:
+            return self._known
+        self._known = [found[name] for name in sorted(found, reverse=True)]
+        return self._known
+
+    def _check(self) -> None:
+        """Refuses at once what would wait for ZooKeeper."""
+        if self._tree.session.state != "CONNECTED":
+            raise UnavailableError("ZooKeeper can't be reached")
