@@ -90,7 +90,7 @@ def test_what_one_admin_is_told_both_show(streams: Streams) -> None:
         assert nobody.get("/streams/definitions").status_code == 401
     with streams.client() as client:
         client.ask("create_stream", schemas.CreateDefinition(name="ticktock", definition="time | log"))
-    eventually(lambda: "ticktock" in one.get("/ui/").text)
+    eventually(lambda: one.get("/ui/stream/ticktock").status_code == 200)
     # Deployed by one, seen and undeployed by the other.
     assert "Stream ticktock is deployed." in told(one, "deploy", properties="module.log.count=2").text
     page = eventually(lambda: "3 <small>of 3</small>" in (found := other.get("/ui/stream/ticktock").text) and found)
