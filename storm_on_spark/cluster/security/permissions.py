@@ -95,12 +95,9 @@ PAGES: Final[Mapping[tuple[str, str], Right]] = {
     ("POST", "/logout"): READ,
     ("POST", "/link"): READ,
     ("POST", "/topology/{id}/act/{action}"): CHANGE,
-    ("POST", "/stream/{id}/act/{action}"): CLUSTER,
     ("GET", "/"): READ,
     ("GET", "/supervisors"): READ,
     ("GET", "/configuration"): READ,
-    ("GET", "/containers"): READ,
-    ("GET", "/stream/{id}"): READ,
     ("GET", "/changes"): ALL,
     ("GET", "/logs"): ALL,
     ("GET", "/topology/{id}"): SEE,
@@ -113,7 +110,9 @@ PAGES: Final[Mapping[tuple[str, str], Right]] = {
     ("GET", "/topology/{id}/component/{component}"): SEE,
     ("GET", "/topology/{id}/component/{component}/task/{task}"): SEE,
 }
-"""Method and path of the pages, below their root."""
+"""Method and path of a Nimbus's pages, below their root. Streams have no owners: all of an admin's pages need `read`, and
+its actions `cluster change`.
+"""
 
 
 def page_right(method: str, path: str) -> Right:
