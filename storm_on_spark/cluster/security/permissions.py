@@ -110,8 +110,8 @@ PAGES: Final[Mapping[tuple[str, str], Right]] = {
     ("GET", "/topology/{id}/component/{component}"): SEE,
     ("GET", "/topology/{id}/component/{component}/task/{task}"): SEE,
 }
-"""Method and path of a Nimbus's pages, below their root. Streams have no owners: all of an admin's pages need `read`, and
-its actions `cluster change`.
+"""Method and path of a Nimbus's pages, below their root. Streams have no owners: an admin's pages need `read`, and its
+actions `cluster change`.
 """
 
 
