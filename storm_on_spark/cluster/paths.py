@@ -90,20 +90,20 @@ class Paths:
     """Absolute paths below a root.
 
     Example:
-        >>> Paths("/storm").of(STORMS, "word-count-1-1700000000")
-        '/storm/storms/word-count-1-1700000000'
+        >>> Paths("/storm").of(STORMS, "word-count-1-1700000000"), Paths("/storm").of("/storm")
+        ('/storm/storms/word-count-1-1700000000', '/storm')
     """
 
     root: str
     layout: Layout = STORM
 
     def of(self, *parts: str) -> str:
-        """Returns the path of a node; every part is one name. A path below the root stays as it is.
+        """Returns the path of a node; every part is one name. The root, or a path below it, stays as it is.
 
         Raises:
             ValueError: a part is no name of a znode.
         """
-        if len(parts) == 1 and parts[0].startswith(f"{self.root}/"):
+        if len(parts) == 1 and (parts[0] == self.root or parts[0].startswith(f"{self.root}/")):
             return parts[0]
         for part in parts:
             if not part or "/" in part or part in (".", "..") or "\0" in part:

@@ -9,6 +9,7 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ from storm_on_spark.xd.tree.nodes import (
     ModuleNode,
     StatusNode,
 )
-from storm_on_spark.xd.tree.session import connected, zookeeper_settings
+from storm_on_spark.xd.tree.session import connected, tree_id, zookeeper_settings
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +149,7 @@ class _Life:
         self._session, self._tree = session, Tree(session)
         self._folder = bus
         self._conf, self._spark = conf, spark
-        self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on, self._exists, self._cluster)
+        self._bus = make_bus(BusSettings.of(conf), bus, self._may_go_on, self._exists, partial(tree_id, self._tree))
         self._ended = ended
         self._lost = threading.Event()
         self._wake = threading.Event()
@@ -347,14 +348,6 @@ class _Life:
         except ClusterError:
             return True
         return found is not None and found.id == stream
-
-    def _cluster(self) -> str:
-        """Returns the id of this ZooKeeper tree; empty if ZooKeeper can't be asked now."""
-        try:
-            stat = self._tree.stat(nodes.ROOT)
-        except ClusterError:
-            return ""
-        return "" if stat is None else f"{stat.ctime:x}-{stat.czxid:x}"
 
     def _may_go_on(self, reader: str) -> bool:
         """Whether an instance, by its name on the bus, is allocated. True if ZooKeeper can't be asked now."""

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Final
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
-from storm_on_spark.cluster.errors import UnavailableError
+from storm_on_spark.cluster.errors import ClusterError, UnavailableError
 from storm_on_spark.cluster.security.keyring import Keyring
 from storm_on_spark.cluster.zookeeper.session import ZooKeeperSession
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
+from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.xd.tree import nodes
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,15 @@ def xd_session(settings: ZooKeeperSettings, keyring: Keyring | None = None) -> Z
     session = ZooKeeperSession(settings, keyring=keyring, layout=nodes.LAYOUT)
     session.client.randomize_hosts = False
     return session
+
+
+def tree_id(tree: Tree) -> str:
+    """Returns the id of an installation's tree in ZooKeeper; empty if ZooKeeper can't be asked now."""
+    try:
+        stat = tree.stat(nodes.ROOT)
+    except ClusterError:
+        return ""
+    return "" if stat is None else f"{stat.ctime:x}-{stat.czxid:x}"
 
 
 def connected(

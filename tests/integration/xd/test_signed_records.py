@@ -21,7 +21,7 @@ from storm_on_spark.xd.modules.local_registry import ModuleRegistryError
 from storm_on_spark.xd.tree import jobs, nodes
 from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.modules import ClusterRegistry
-from storm_on_spark.xd.tree.session import xd_session
+from storm_on_spark.xd.tree.session import tree_id, xd_session
 
 RECORDS: dict[str, nodes.Node] = {
     f"{nodes.STREAMS}/a": nodes.Definition(definition="time | log"),
@@ -146,3 +146,13 @@ def test_a_request_is_carried_out_once_and_only_if_it_is_signed(session: ZooKeep
             changed.wait(0.1)
         write(signed)
         assert session.client.exists(deployment) is None
+
+
+def test_an_installation_is_known_by_its_tree(session: ZooKeeperSession) -> None:
+    tree = Tree(session)
+    first, made = tree_id(tree), session.client.exists(nodes.ROOT)
+    assert first == f"{made.ctime:x}-{made.czxid:x}"
+    session.client.delete(nodes.ROOT, recursive=True)
+    assert tree_id(tree) == ""
+    session.ensure_folders()
+    assert tree_id(tree) not in ("", first)
