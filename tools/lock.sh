@@ -12,7 +12,7 @@ lock() {
         --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" "$@"
 }
 
-lock --extra dev --extra cluster --extra delta --extra hdfs --extra kafka --extra rabbitmq --extra redis --extra ui \
+lock --extra dev --extra cluster --extra delta --extra hdfs --extra kafka --extra otlp --extra rabbitmq --extra redis --extra ui \
     --output-file requirements-dev.lock "$@" pyproject.toml
 # Hatchling and editables install the project itself, in editable form.
 printf 'hatchling\neditables\n' |

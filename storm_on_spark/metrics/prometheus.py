@@ -138,14 +138,18 @@ class Samples:
         for quantile, field in {} if latency is None else _QUANTILES.items():
             self.add(name, (*labels, quantile), getattr(latency, field) / 1e3)
 
+    def families(self) -> Iterator[tuple[Family, list[tuple[tuple[str, ...], float]]]]:
+        """Yields each family that has samples, with these: values of the labels, and a number."""
+        for name, samples in self._found.items():
+            yield FAMILIES[name], samples
+
     def collect(self) -> Iterator[Metric]:
         """Yields the families, as a collector of `prometheus_client` does."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         kinds: Mapping[str, Callable[..., Metric]] = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
-        for name, samples in self._found.items():
-            family = FAMILIES[name]
-            made = kinds[family.kind](name, family.meaning, labels=family.labels)
+        for family, samples in self.families():
+            made = kinds[family.kind](family.name, family.meaning, labels=family.labels)
             for labels, value in samples:
                 made.add_metric(labels, value)  # type: ignore[attr-defined]
             yield made

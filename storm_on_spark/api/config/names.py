@@ -221,6 +221,7 @@ class ConfigNames:
         "topology.metrics.consumer.resources.offheap.memory.mb"
     )
     TOPOLOGY_METRICS_CONSUMER_RESOURCES_ONHEAP_MEMORY_MB: Final = "topology.metrics.consumer.resources.onheap.memory.mb"
+    TOPOLOGY_METRICS_OTLP_ENDPOINT: Final = "topology.metrics.otlp.endpoint"
     TOPOLOGY_METRICS_PORT: Final = "topology.metrics.port"
     TOPOLOGY_METRICS_REPORTERS: Final = "topology.metrics.reporters"
     TOPOLOGY_MIN_REPLICATION_COUNT: Final = "topology.min.replication.count"

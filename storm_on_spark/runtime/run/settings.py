@@ -80,5 +80,6 @@ class ReportSettings(Settings):
     interval_secs: Annotated[int, Config.TOPOLOGY_ERROR_THROTTLE_INTERVAL_SECS]
     stall_secs: Annotated[int, Config.TOPOLOGY_TASK_STALL_SECS]
     metrics_port: Annotated[int | None, Config.TOPOLOGY_METRICS_PORT]
+    otlp_endpoint: Annotated[str | None, Config.TOPOLOGY_METRICS_OTLP_ENDPOINT]
     consumers: Annotated[object | None, Config.TOPOLOGY_METRICS_CONSUMER_REGISTER]
     bucket_secs: Annotated[int, Config.TOPOLOGY_BUILTIN_METRICS_BUCKET_SIZE_SECS]

@@ -1,4 +1,4 @@
-"""Where a running topology's metrics go besides its own status: consumers, and `/metrics`."""
+"""Where a running topology's metrics go besides its own status: consumers, `/metrics` and OTLP."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from storm_on_spark.runtime.processes.diagnostics.metrics_port import WINDOWS_READ, require_client, serve_metrics
+from storm_on_spark.runtime.processes.diagnostics.otlp import OtlpPush, checked_endpoint
 from storm_on_spark.runtime.reports.consumers import Consumers, consumers_of
 from storm_on_spark.runtime.run.settings import ReportSettings
 
@@ -21,8 +22,8 @@ class Outlets:
         conf: of the topology.
 
     Raises:
-        ConfigError: a consumer can't be made.
-        SetupError: `prometheus_client` is missing.
+        ConfigError: a consumer can't be made, or the endpoint of OTLP is no URL.
+        SetupError: `prometheus_client` or OpenTelemetry is missing.
     """
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
@@ -31,6 +32,8 @@ class Outlets:
         self._consumers = consumers_of(self._reports.consumers, conf) if self._reports.consumers else []
         if self._reports.metrics_port is not None:
             require_client()
+        if self._reports.otlp_endpoint is not None:
+            checked_endpoint(self._reports.otlp_endpoint)
 
     def open(self, topology: TopologyQuery, name: str, recorder: Recorder, port: int) -> None:
         """Opens them; they end with the topology.
@@ -48,3 +51,12 @@ class Outlets:
         if self._reports.metrics_port is not None:
             served = serve_metrics(self._reports.metrics_port, name, lambda: topology.status_info(WINDOWS_READ))
             topology.at_end(served.close)
+        if self._reports.otlp_endpoint is not None:
+            push = OtlpPush(
+                self._reports.otlp_endpoint,
+                self._reports.bucket_secs,
+                name,
+                lambda: topology.status_info(WINDOWS_READ),
+            )
+            push.start()
+            topology.at_end(push.close)
