@@ -151,6 +151,8 @@ def read_credentials(data: bytes) -> dict[str, str]:
 
 
 _known: Known | None = None
+set_with_credentials: Final[dict[type, set[str]]] = {}
+#: Class of a listener -> attributes that its `set_credentials` has assigned.
 
 
 def known() -> Known:
@@ -198,10 +200,14 @@ class Listening:
         if now is self._given and not again:
             return
         self._given = now
+        attributes = getattr(self._listener, "__dict__", {})
+        before = dict(attributes)
         try:
             self._listener.set_credentials(now)
         except (Exception, SystemExit) as error:
             self._refuse(error)
+        assigned = {name for name, value in attributes.items() if value is not before.get(name, before)}
+        set_with_credentials.setdefault(type(self._listener), set()).update(assigned)
 
     def _refuse(self, error: BaseException) -> NoReturn:
         found, clean = ComponentError.of(self._component, self._task, "set_credentials", error), known().redacted

@@ -42,6 +42,9 @@ _VERSION = 1
 warned_of_size: set[str] = set()
 #: Instances, by name, whose large attributes have been warned about.
 
+warned_of_secrets: set[tuple[str, str]] = set()
+#: Instances, by name, and their attributes that have been warned about because they hold a credential.
+
 _SERVICES = (
     OutputCollector,
     SpoutOutputCollector,
@@ -182,9 +185,12 @@ class Snapshots:
         return pickling.dumps((_VERSION, state, deleted), self._reducers)
 
     def _picklable(self) -> dict[str, Any]:
+        attributes = self._attributes()
+        if self._listens:
+            self._notice_secrets(attributes)
         return {
             name: value
-            for name, value in self._attributes().items()
+            for name, value in attributes.items()
             if name not in self.transient and not self._is_given(value)
         }
 
@@ -214,6 +220,22 @@ class Snapshots:
                     name,
                     self.name,
                     error,
+                )
+
+    def _notice_secrets(self, attributes: dict[str, Any]) -> None:
+        """Warns of attributes that are left out only because their values equal credentials."""
+        holds, expected = (
+            credentials.known().holds_secret,
+            credentials.set_with_credentials.get(type(self._instance), ()),
+        )
+        for name, value in attributes.items():
+            if name not in expected and (self.name, name) not in warned_of_secrets and holds(value):
+                warned_of_secrets.add((self.name, name))
+                log.warning(
+                    "attribute %r of %s equals a credential that was pushed, or holds one, so it is not part of its "
+                    "state: assign it in set_credentials, which is called after a restart, too, or keep another value",
+                    name,
+                    self.name,
                 )
 
     def _reduce(self, obj: Any) -> Any:

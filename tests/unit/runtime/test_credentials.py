@@ -22,6 +22,7 @@ from storm_on_spark.runtime.processes.credentials import VARIABLE, Known, Publis
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts import messages
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+from storm_on_spark.runtime.state.snapshot import warned_of_secrets
 from storm_on_spark.runtime.tracking.ids import root_base
 
 FIRST, SECOND = "first-secret-value", "second-secret-value"
@@ -124,6 +125,32 @@ def test_a_snapshot_holds_no_value_that_was_ever_given(push: Any) -> None:
     again.restore(last)
     assert again.instance.count == count
     assert again.instance.token == SECOND
+
+
+def test_an_attribute_that_only_equals_a_credential_is_warned_of_once(
+    push: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Own(Bolt):
+        def execute(self, tup):
+            self.region = FIRST
+            self.regions = {"here": FIRST}
+            super().execute(tup)
+
+    warned_of_secrets.clear()
+    push({"token": FIRST})
+    task = solo(Own())
+    assert caplog.text == ""  # what `set_credentials` assigns is meant to be left out
+    for number in (1, 2):
+        task.execute([rows([("a",)])], ids(), number)
+        taken = task.snapshot
+        assert FIRST.encode() not in taken
+    said = [record.getMessage() for record in caplog.records]
+    assert sorted(text.partition(" of ")[0] for text in said) == ["attribute 'region'", "attribute 'regions'"]
+    assert FIRST not in caplog.text
+    restored = solo(Own())
+    restored.restore(taken)
+    assert not hasattr(restored.instance, "region")
+    assert (restored.instance.count, restored.instance.token) == (2, FIRST)
 
 
 def test_without_a_push_it_is_given_none_and_others_are_left_alone() -> None:
