@@ -15,6 +15,7 @@ from storm_on_spark.api.metrics.classic import (
     ReducedMetric,
 )
 from storm_on_spark.api.metrics.consumer import DataPoint, IMetricsConsumer, TaskInfo
+from storm_on_spark.api.metrics.event_logger import EventInfo, IEventLogger
 from storm_on_spark.api.metrics.instruments import Counter, Gauge, Histogram, Meter, Timer
 from storm_on_spark.api.metrics.rates import Snapshot
 
@@ -24,9 +25,11 @@ __all__ = [
     "CountMetric",
     "Counter",
     "DataPoint",
+    "EventInfo",
     "Gauge",
     "Histogram",
     "ICombiner",
+    "IEventLogger",
     "IMetric",
     "IMetricsConsumer",
     "IReducer",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import socket
@@ -18,6 +17,7 @@ from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.metrics.consumer import DataPoint, IMetricsConsumer, TaskInfo
 from storm_on_spark.metrics.amounts import Amounts
 from storm_on_spark.metrics.points import news, points
+from storm_on_spark.runtime.reports.named_classes import entries_of, made
 
 log = logging.getLogger(__name__)
 metrics_log = logging.getLogger("storm_on_spark.metrics_log")
@@ -81,28 +81,11 @@ def consumers_of(registered: object, conf: Mapping[str, Any]) -> list[IMetricsCo
         ConfigError: one can't be made.
     """
     found: list[IMetricsConsumer] = []
-    entries: Sequence[Any] = registered if isinstance(registered, (list, tuple)) else [registered]
-    for entry in entries:
-        name = entry.get("class") if isinstance(entry, Mapping) else None
-        if not isinstance(name, str):
-            raise ConfigError(f"{KEY} has mappings with `class` and `argument`, not {entry!r:.200}", key=KEY)
-        consumer = _made(name)
-        consumer.prepare(conf, entry.get("argument"))
+    for name, argument in entries_of(KEY, registered, "argument"):
+        consumer = _STORMS[name]() if name in _STORMS else made(KEY, name, IMetricsConsumer)  # type: ignore[type-abstract]
+        consumer.prepare(conf, argument)
         found.append(consumer)
     return found
-
-
-def _made(name: str) -> IMetricsConsumer:
-    if name in _STORMS:
-        return _STORMS[name]()
-    module, _, attribute = name.rpartition(".")
-    try:
-        made = getattr(importlib.import_module(module), attribute)()
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(f"{KEY} names {name!r}, which can't be used: {error}; give module.Class", key=KEY) from error
-    if not isinstance(made, IMetricsConsumer):
-        raise ConfigError(f"{KEY} names {name!r}, which is not a subclass of IMetricsConsumer", key=KEY)
-    return made
 
 
 class Consumers:

@@ -82,4 +82,5 @@ class ReportSettings(Settings):
     metrics_port: Annotated[int | None, Config.TOPOLOGY_METRICS_PORT]
     otlp_endpoint: Annotated[str | None, Config.TOPOLOGY_METRICS_OTLP_ENDPOINT]
     consumers: Annotated[object | None, Config.TOPOLOGY_METRICS_CONSUMER_REGISTER]
+    event_loggers: Annotated[object | None, Config.TOPOLOGY_EVENT_LOGGER_REGISTER]
     bucket_secs: Annotated[int, Config.TOPOLOGY_BUILTIN_METRICS_BUCKET_SIZE_SECS]

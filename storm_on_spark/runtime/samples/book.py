@@ -37,6 +37,8 @@ class SampleBook:
         self.file = file
         self._lock = threading.Lock()
         self._kept: deque[TupleEvent] = deque(maxlen=MOST_KEPT)
+        #: Those that event loggers have still to get; None if there are none.
+        self._news: deque[TupleEvent] | None = None
         self._rates: dict[str, float] = {}
         self._ever = False
 
@@ -80,6 +82,11 @@ class SampleBook:
             for found in storage.list_folder():
                 storage.delete(found.name)
 
+    def follow(self) -> deque[TupleEvent]:
+        """Returns where samples are put from now on, beside what is kept; the oldest go if nobody takes them out."""
+        self._news = deque(maxlen=MOST_KEPT)
+        return self._news
+
     def gather(self) -> list[TupleEvent]:
         """Takes over what processes have put down since; returns what is kept, oldest first."""
         with self._lock:
@@ -98,6 +105,8 @@ class SampleBook:
                     new += decoded(storage.read(found.name, 0, MOST_A_FLUSH * MOST_LINE))
                 storage.delete(found.name)
         self._kept += new
+        if self._news is not None:
+            self._news += sorted(new, key=lambda event: event.time)
         if new and self.file is not None:
             self._write(self.file, encoded(sorted(new, key=lambda event: event.time)))
 

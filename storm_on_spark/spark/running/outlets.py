@@ -1,4 +1,4 @@
-"""Where a running topology's metrics go besides its own status: consumers, `/metrics` and OTLP."""
+"""Where metrics and samples of a running topology go besides its own status: consumers, `/metrics`, OTLP, loggers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from storm_on_spark.runtime.processes.diagnostics.metrics_port import WINDOWS_RE
 from storm_on_spark.runtime.processes.diagnostics.otlp import OtlpPush, checked_endpoint
 from storm_on_spark.runtime.reports.consumers import Consumers, consumers_of
 from storm_on_spark.runtime.run.settings import ReportSettings
+from storm_on_spark.runtime.samples.loggers import EventLoggers, loggers_of
 
 if TYPE_CHECKING:
     from storm_on_spark.runtime.batches.recorder import Recorder
@@ -22,7 +23,7 @@ class Outlets:
         conf: of the topology.
 
     Raises:
-        ConfigError: a consumer can't be made, or the endpoint of OTLP is no URL.
+        ConfigError: a consumer or an event logger can't be made, or the endpoint of OTLP is no URL.
         SetupError: `prometheus_client` or OpenTelemetry is missing.
     """
 
@@ -30,6 +31,7 @@ class Outlets:
         self._reports = ReportSettings.of(conf)
         # Before the topology runs, so that nothing has to be undone.
         self._consumers = consumers_of(self._reports.consumers, conf) if self._reports.consumers else []
+        self._loggers = loggers_of(self._reports.event_loggers, conf) if self._reports.event_loggers else []
         if self._reports.metrics_port is not None:
             require_client()
         if self._reports.otlp_endpoint is not None:
@@ -48,6 +50,10 @@ class Outlets:
             consumers = Consumers(self._consumers, self._reports.bucket_secs, recorder.ever, port)
             consumers.start()
             topology.at_end(consumers.close)
+        if self._loggers:
+            loggers = EventLoggers(self._loggers, topology.samples)
+            loggers.start()
+            topology.at_end(loggers.close)
         if self._reports.metrics_port is not None:
             served = serve_metrics(self._reports.metrics_port, name, lambda: topology.status_info(WINDOWS_READ))
             topology.at_end(served.close)

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storm_on_spark import BaseRichBolt, BaseRichSpout, TopologyBuilder
+from storm_on_spark.api.metrics import EventInfo, IEventLogger
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.runtime.samples.book import FILE_BYTES, SampleBook
 from storm_on_spark.runtime.samples.events import TupleEvent, decoded, encoded
+from storm_on_spark.runtime.samples.loggers import EventLoggers
 from storm_on_spark.runtime.samples.sampler import MOST_A_FLUSH, MOST_FILES, Sampler, is_chosen
 from storm_on_spark.runtime.samples.switch import RATES, read_rates, write_rates
 from storm_on_spark.runtime.samples.trees import tree_of
@@ -98,6 +100,29 @@ def test_the_way_of_each_message_is_whole_and_ends_as_the_spout_heard(tmp_path: 
     raised = [step.execute for step in poison.steps if step.execute and step.execute.outcome == "raised"]
     assert [(event.component, event.values) for event in raised] == [("count", "('bad',)")]
     assert all("hush" not in event.values for event in events)
+
+
+def test_an_event_logger_gets_what_a_whole_run_emitted(tmp_path: Path) -> None:
+    class Collecting(IEventLogger):
+        def log(self, event: EventInfo) -> None:
+            got.append((event.component, event.stream, event.values, event.message_id))
+
+    got: list[tuple[str, str, str, str]] = []
+    with SimulatedSpark.of(words(), tmp_path, seed=1) as spark:
+        loggers = EventLoggers([Collecting()], spark.coordinator.samples, 3600)
+        loggers.start()
+        spark.coordinator.samples.set("split", 100)
+        spark.coordinator.samples.set("lines", 100)
+        spark.run_to_end()
+        for worker in (*spark.workers, *(loop.task for host in spark.hosts for loop in host.loops.values())):
+            worker.sampler.flush()
+        loggers.close()
+    lines = {message_id for component, _, _, message_id in got if component == "lines"}
+    assert lines == {"'m-to be'", "'m-or not'", "'m-bad one'"}
+    split = {(stream, values) for component, stream, values, _ in got if component == "split"}
+    assert split == {("default", f"('{word}',)") for word in ("to", "be", "or", "not", "bad", "one")}
+    assert {component for component, *_ in got} == {"lines", "split"}
+    assert "hush" not in str(got)
 
 
 def test_nothing_is_sampled_and_nothing_is_written_while_it_is_off(tmp_path: Path) -> None:
