@@ -48,6 +48,9 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     monkeypatch.delenv("OTEL_RESOURCE_ATTRIBUTES", raising=False)
     monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
+    # However slow the machine is, a push arrives.
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1000")
+    monkeypatch.setattr(otlp, "_END_SECS", 1000.0)
     receiver = Receiver()
     yield receiver
     receiver.close()
