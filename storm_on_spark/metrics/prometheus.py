@@ -61,6 +61,11 @@ storm_cluster_topologies | gauge | | Topologies that there are
 storm_xd_containers | gauge | | Containers of streams and jobs that an admin knows
 storm_xd_deployments | gauge | kind state | Deployed streams and jobs
 storm_xd_modules | gauge | | Instances of modules that run on containers
+storm_xd_container_modules | gauge | container host | Instances of modules that run on a container
+storm_xd_container_received_messages | counter | container host | Messages that its modules took; fused ones don't count
+storm_xd_container_emitted_messages | counter | container host | Messages that these modules emitted
+storm_xd_container_memory_bytes | gauge | container host | Resident memory of its process, without Spark's JVM
+storm_xd_container_cores | gauge | container host | Seconds of processor time per second
 """
 
 

@@ -19,7 +19,7 @@ from storm_on_spark.xd.modules.local_registry import LocalRegistry
 from storm_on_spark.xd.tree.nodes import ChangeNode, Kind
 
 CONTAINER = "2ebbbc9b-63ac-4da4-aa32-e39d69eb546b"
-METRICS = schemas.MetricsView(started=1, modules=0, messages_in=0, messages_out=0, rates={}, memory=1, cores=0.0)
+METRICS = schemas.MetricsView(started=1, modules=2, messages_in=30, messages_out=20, rates={}, memory=1, cores=0.5)
 
 
 class MemoryDefinitions:

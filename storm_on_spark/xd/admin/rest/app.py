@@ -223,7 +223,15 @@ def make_app(parts: Parts, authentication: Authentication) -> ASGIApp:
 def scraped(parts: Parts) -> bytes:
     """Returns `/metrics`."""
     samples = Samples()
-    samples.add("storm_xd_containers", (), len(parts.runtime.containers()))
+    containers = parts.runtime.containers()
+    samples.add("storm_xd_containers", (), len(containers))
+    for each in containers:
+        place, told = (each.container_id, each.host), each.metrics
+        samples.add("storm_xd_container_modules", place, told.modules)
+        samples.add("storm_xd_container_received_messages", place, told.messages_in)
+        samples.add("storm_xd_container_emitted_messages", place, told.messages_out)
+        samples.add("storm_xd_container_memory_bytes", place, told.memory or None)
+        samples.add("storm_xd_container_cores", place, told.cores)
     samples.add("storm_xd_modules", (), len(parts.runtime.modules()))
     for kind, runtime in (("stream", parts.runtime), ("job", parts.job_runtime)):
         for state, count in Counter(each.state for each in runtime.deployments().values()).items():

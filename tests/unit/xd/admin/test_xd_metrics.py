@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.unit.xd.rest_server import Admin
+from tests.unit.xd.rest_server import CONTAINER, Admin
 
 
 def test_an_admin_tells_prometheus_what_is_deployed() -> None:
@@ -23,4 +23,13 @@ def test_an_admin_tells_prometheus_what_is_deployed() -> None:
     assert sum(deployments.values()) == 1
     assert {dict(labels)["kind"] for labels in deployments} == {"stream"}
     assert told["storm_xd_containers", ()] == len(admin.runtime.containers())
+    for name, value in {
+        "modules": 2,
+        "received_messages_total": 30,
+        "emitted_messages_total": 20,
+        "memory_bytes": 1,
+        "cores": 0.5,
+    }.items():
+        found = {labels: value for (found, labels), value in told.items() if found == f"storm_xd_container_{name}"}
+        assert found == {(("container", CONTAINER), ("host", "ultrafox.local")): value}
     assert ("process_resident_memory_bytes", ()) in told
