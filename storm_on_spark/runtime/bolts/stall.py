@@ -66,7 +66,8 @@ class StallWatch:
     def look(self, frame: FrameType | None) -> Stall | None:
         """Returns what hangs in the stack above `frame`, or None."""
         found = in_hand(frame, self._loops)
-        if found is None or found[0].wiring is not self._wiring:
+        # Between two tuples there is none in hand.
+        if found is None or found[1] is None or found[0].wiring is not self._wiring:
             self._seen = None
             return None
         task, item = found

@@ -84,6 +84,17 @@ def frame_of(thread: threading.Thread) -> FrameType | None:
     return sys._current_frames().get(thread.ident)
 
 
+def test_a_loop_without_a_tuple_in_hand_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = solo(Basic())
+    watch = StallWatch(1.0, task.wiring, lambda: 100.0)
+
+    def loop(self: BoltTask) -> Stall | None:
+        return watch.look(inspect.currentframe())
+
+    monkeypatch.setattr(watch, "_loops", frozenset({loop.__code__}))
+    assert loop(task) is None
+
+
 @pytest.mark.parametrize(
     ("bolt", "what"),
     [(Basic(), "('one',) from source"), (Rich(), "('one',) from source"), (Columns(), "2 rows")],
