@@ -61,11 +61,12 @@ def test_the_log_in_page_is_fine_and_lets_nobody_in(served: Served) -> None:
 def test_a_stranger_finds_the_slow_bolt_by_the_graph(served: Served) -> None:
     visit = served.visit()
     page = visit.page
-    visit.to("/ui/")
-    page.get_by_role("link", name="word-count", exact=True).click()
-    page.get_by_role("link", name="count: bolt, overloaded").click()
+    visit.begin()
+    visit.click(page.get_by_role("link", name="word-count", exact=True))
+    visit.click(page.get_by_role("link", name="count: bolt, overloaded"))
     assert page.get_by_role("heading", level=1).inner_text() == "count"
     assert page.get_by_text("96 %").is_visible()
+    visit.arrived("Which bolt is slow?")
 
 
 def test_why_does_it_time_out(served: Served) -> None:
@@ -76,43 +77,57 @@ def test_why_does_it_time_out(served: Served) -> None:
     slow = {"p50": 12_000.0, "p95": 26_000.0, "p99": 29_500.0}
     info = dataclasses.replace(view.info, complete_latency_ms=slow)
     served.site.views[WORDS] = dataclasses.replace(view, info=info)
-    visit.to("/ui/")
-    page.get_by_role("link", name="word-count", exact=True).click()
+    visit.begin()
+    visit.click(page.get_by_role("link", name="word-count", exact=True))
     warning = page.get_by_role("listitem").filter(has_text="time-outs")
     assert "30" in warning.inner_text()
-    page.get_by_role("link", name="Samples").click()
-    page.get_by_role("link", name="'line-17'").click()
+    visit.click(page.get_by_role("link", name="Samples"))
+    visit.click(page.get_by_role("link", name="'line-17'"))
     assert page.get_by_text("waiting for count").is_visible()
+    visit.arrived("Why does it time out?")
 
 
 def test_who_holds_the_code(served: Served) -> None:
     visit = served.visit()
-    visit.to("/ui/")
+    visit.begin()
     assert visit.page.get_by_text("lacks the code of word-count").is_visible()
     row = visit.page.get_by_role("row").filter(has=visit.page.get_by_role("link", name="word-count", exact=True))
     assert "2 of 2" in row.inner_text()
+    visit.arrived("Who holds the code?")
 
 
 def test_what_changed_in_the_last_hour(served: Served) -> None:
     visit = served.visit()
-    visit.to("/ui/")
-    visit.page.get_by_role("link", name="Changes").click()
+    visit.begin()
+    visit.click(visit.page.get_by_role("link", name="Changes"))
     row = visit.page.get_by_role("row").filter(has_text="activate")
     assert "ada" in row.inner_text()
+    visit.arrived("What changed in the last hour?")
 
 
 def test_which_tuple_was_the_poison(served: Served) -> None:
     visit = served.visit()
     page = visit.page
-    visit.to("/ui/")
-    page.get_by_role("link", name="word-count", exact=True).click()
-    page.get_by_role("navigation", name="Topology").get_by_role("link", name="Errors").click()
-    page.get_by_role("link", name="Failed tuples of count").first.click()
+    visit.begin()
+    visit.click(page.get_by_role("link", name="word-count", exact=True))
+    visit.click(page.get_by_role("navigation", name="Topology").get_by_role("link", name="Errors"))
+    visit.click(page.get_by_role("link", name="Failed tuples of count").first)
     assert page.get_by_role("link", name="'line-17'").count() == 0, "only what failed"
-    page.get_by_role("link", name="'line-18'").click()
+    visit.click(page.get_by_role("link", name="'line-18'"))
     row = page.get_by_role("row").filter(has_text="raised")
     assert "('poison',)" in row.inner_text()
     assert page.locator("svg.way g").count() == 2
+    visit.arrived("Which tuple was the poison?")
+
+
+def test_where_the_milliseconds_go(served: Served) -> None:
+    visit = served.visit()
+    page = visit.page
+    visit.begin()
+    visit.click(page.get_by_role("link", name="word-count", exact=True))
+    assert page.get_by_role("img", name="Time of the last micro-batches, in parts").locator("g").count() == 40
+    assert "executes" in page.get_by_role("table", name="Median of the last 40 micro-batches").inner_text()
+    visit.arrived("Where do the milliseconds go?")
 
 
 def test_tuples_are_sampled_by_the_page_and_followed(served: Served) -> None:

@@ -44,13 +44,15 @@ def test_nothing_to_show_is_fine(streams: ServedStreams, scheme: str) -> None:
 def test_a_stranger_finds_why_a_stream_failed(streams: ServedStreams) -> None:
     visit = streams.visit("reader")
     page = visit.page
-    visit.to("/ui/")
+    visit.begin()
     assert "2 of 3" in page.get_by_role("row").filter(has=page.get_by_role("link", name="broken")).inner_text()
-    page.get_by_role("link", name="broken", exact=True).click()
+    visit.click(page.get_by_role("link", name="broken", exact=True))
     assert page.get_by_text("ScriptError: /jobs/shout.py").is_visible()
-    page.get_by_role("link", name="2ebbbc9b").first.click()
+    visit.arrived("Why did a stream fail?")
+    visit.click(page.get_by_role("link", name="2ebbbc9b").first)
     page.wait_for_url(f"**/containers#{FIRST}")
     assert page.locator(f"[id='{FIRST}'] h2").inner_text().startswith("host-1")
+    visit.arrived("In which container did it run?")
 
 
 @pytest.mark.parametrize("javascript", [True, False])

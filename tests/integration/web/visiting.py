@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from sample_site import SampleSite
@@ -11,6 +15,9 @@ from sample_streams import SampleStreams
 from storm_on_spark.web.access.sessions import Role, Sessions
 
 S = TypeVar("S")
+DOCUMENT = Path(__file__).parents[3] / "docs" / "ui.md"
+WALKS = os.environ.get("UI_WALKS")
+"""The file for the seconds that walks took, if it is set."""
 
 
 @dataclass
@@ -20,6 +27,30 @@ class Visit:
     page: Any
     root: str
     said: list[str] = field(default_factory=list)
+    clicks: int = 0
+    """Since `begun`."""
+    begun: float = 0.0
+
+    def begin(self) -> None:
+        """Opens the first page, from which a walk begins."""
+        self.to("/ui/")
+        self.clicks, self.begun = 0, time.monotonic()
+
+    def click(self, locator: Any) -> None:
+        """Clicks on something, which counts as a step of a walk."""
+        locator.click()
+        self.page.wait_for_load_state()
+        self.clicks += 1
+
+    def arrived(self, question: str) -> None:
+        """Ends a walk: `docs/ui.md` has its clicks; its seconds go to the file that `UI_WALKS` names."""
+        secs = time.monotonic() - self.begun
+        row = next(line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| {question} |"))
+        least, _, most = row.split("|")[3].strip().partition(" to ")
+        assert int(least) <= self.clicks <= int(most or least), (question, self.clicks, row)
+        if WALKS:
+            with Path(WALKS).open("a") as file:
+                file.write(json.dumps({"question": question, "clicks": self.clicks, "secs": round(secs, 2)}) + "\n")
 
     def to(self, where: str) -> None:
         """Opens a page of the site."""
