@@ -112,7 +112,7 @@ class BatchBolt(BaseStatefulBolt):
         self._stores = self._program.stores(state)
         #: States that are no attributes that are saved: what they keep is in `state`, or in another system.
         self._states: dict[int, Any] = {}
-        self._partitioned: dict[int, KeepsPartitions] = {}
+        self._partitioned: dict[int, KeepsPartitions[Any]] = {}
         index, tasks = context.this_task_index, len(context.component_tasks(context.this_component_id))
         for operation in self._program.operations:
             processor = operation.processor

@@ -39,7 +39,7 @@ class _Operation(ABC):  # noqa: B024  # its subclasses have the abstract methods
         """Called once in each task, before anything else."""
 
     def cleanup(self) -> None:  # noqa: B027
-        """Called when the task stops, but not if its process is killed."""
+        """Not called on Spark, like `cleanup` of bolts: nobody knows which worker will not be used again."""
 
 
 class BaseFunction(_Operation):

@@ -138,12 +138,10 @@ class MasterBatchCoordinator(BaseRichSpout):
         self.state_services = tuple(service for coordinator in rich for service in coordinator.services)
 
     def woken_by(self, wake: Callable[[], None]) -> None:
-        """Tells plain spouts that want to know what makes the next tuple be asked for at once."""
+        """Tells plain spouts what makes the next tuple be asked for at once."""
         for coordinator in self._coordinators().values():
             if isinstance(coordinator, RichSpoutCoordinator):
-                woken_by = getattr(coordinator.spout, "woken_by", None)
-                if woken_by is not None:
-                    woken_by(wake)
+                coordinator.spout.woken_by(wake)
 
     def activate(self) -> None:
         """Activates plain spouts."""

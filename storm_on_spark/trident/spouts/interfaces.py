@@ -73,7 +73,7 @@ class Emitter(ABC):
         """Called when a batch is committed."""
 
     def close(self) -> None:  # noqa: B027
-        """Called when the spout stops, but not if its process is killed."""
+        """Not called on Spark, like `cleanup` of bolts: nobody knows which worker will not be used again."""
 
 
 class CommitterEmitter(Emitter):
@@ -149,4 +149,4 @@ class IBatchSpout(TridentSpout):
         return False
 
     def close(self) -> None:
-        """Called when the spout stops, but not if its process is killed."""
+        """Not called on Spark, like `cleanup` of bolts: nobody knows which worker will not be used again."""

@@ -57,7 +57,7 @@ class _PartitionEmitter(ABC):
         """Called with this task's partitions, when they have changed."""
 
     def close(self) -> None:  # noqa: B027
-        """Called when the spout stops, but not if its process is killed."""
+        """Not called on Spark, like `cleanup` of bolts: nobody knows which worker will not be used again."""
 
 
 class PartitionedEmitter(_PartitionEmitter):
@@ -187,22 +187,26 @@ class Partitions:
                 del known[number]
 
 
-class KeepsPartitions(Emitter):
+_E = TypeVar("_E", bound=_PartitionEmitter)
+
+
+class KeepsPartitions(Emitter, Generic[_E]):
     """An emitter of which only `partitions` is saved."""
 
-    def __init__(self, context: TopologyContext) -> None:
+    def __init__(self, emitter: _E, context: TopologyContext) -> None:
+        self.emitter: _E = emitter
         self.partitions = Partitions(context)
 
     def success(self, attempt: TransactionAttempt) -> None:
         """Forgets what is needed no more."""
         self.partitions.forget(attempt.txid)
 
+    def close(self) -> None:
+        """Closes the user's emitter."""
+        self.emitter.close()
 
-class _Transactional(KeepsPartitions):
-    def __init__(self, emitter: PartitionedEmitter, context: TopologyContext) -> None:
-        super().__init__(context)
-        self.emitter = emitter
 
+class _Transactional(KeepsPartitions[PartitionedEmitter]):
     def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: Collects) -> None:
         txid = attempt.txid
         for partition in self.partitions.mine(self.emitter, metadata):
@@ -213,15 +217,8 @@ class _Transactional(KeepsPartitions):
                 last = self.partitions.before(partition, txid)
                 known[txid] = self.emitter.emit_partition_batch_new(attempt, collector, partition, last)
 
-    def close(self) -> None:
-        self.emitter.close()
 
-
-class _Opaque(KeepsPartitions):
-    def __init__(self, emitter: OpaquePartitionedEmitter, context: TopologyContext) -> None:
-        super().__init__(context)
-        self.emitter = emitter
-
+class _Opaque(KeepsPartitions[OpaquePartitionedEmitter]):
     def emit_batch(self, attempt: TransactionAttempt, metadata: Any, collector: Collects) -> None:
         txid = attempt.txid
         for known in self.partitions.known.values():
@@ -232,9 +229,6 @@ class _Opaque(KeepsPartitions):
             last = self.partitions.before(partition, txid)
             made = self.emitter.emit_partition_batch(attempt, collector, partition, last)
             self.partitions.known.setdefault(partition, {})[txid] = made
-
-    def close(self) -> None:
-        self.emitter.close()
 
 
 _S = TypeVar("_S", bound="IPartitionedTridentSpout | IOpaquePartitionedTridentSpout")

@@ -23,6 +23,8 @@ SNAPSHOT_KEY: Final = ("$snapshot",)
 """The key of the value of a state that has one only."""
 BATCH_KEY: Final = "$batch"
 """The key of the batch that was written last, with its keys. It is no tuple, as those of values are."""
+REMOVED_KEY: Final = "$removed"
+"""The key of the batch that removed keys last, with these keys."""
 
 
 class StoreBackingMap(IBackingMap[T], ITupleCollection):
@@ -44,22 +46,55 @@ class StoreBackingMap(IBackingMap[T], ITupleCollection):
 
     def multi_remove(self, keys: Sequence[Key]) -> None:
         """Removes keys; one that is not there is left alone."""
-        for key in map(tuple, keys):
-            if isinstance(self.store, MutableMapping):
-                self.store.pop(key, None)
-            else:
-                self.store.delete(key)
+        for key in keys:
+            self._remove(tuple(key))
 
     def get_tuples(self) -> Iterator[list[Any]]:  # noqa: D102
         for key, stored in self.store.items():
-            if key not in (SNAPSHOT_KEY, BATCH_KEY):
+            if key not in (SNAPSHOT_KEY, BATCH_KEY, REMOVED_KEY):
                 yield [*key, value_of(stored)]
+
+    def note(self, key: str, value: Any) -> None:
+        """Sets what is kept beside the values under a name; None removes it."""
+        if value is None:
+            self._remove(key)
+        else:
+            self._put(key, value)
 
     def _put(self, key: Any, value: Any) -> None:
         if isinstance(self.store, MutableMapping):
             self.store[key] = value
         else:
             self.store.put(key, value)
+
+    def _remove(self, key: Any) -> None:
+        if isinstance(self.store, MutableMapping):
+            self.store.pop(key, None)
+        else:
+            self.store.delete(key)
+
+
+class _Removals:
+    """The keys that a batch has removed, in the store: their entries go when the next batch begins."""
+
+    def __init__(self, entries: StoreBackingMap[Any]) -> None:
+        self._entries = entries
+
+    def add(self, txid: int | None, keys: Sequence[Key]) -> None:
+        """Notes that a batch has removed keys."""
+        _, before = self._noted()
+        self._entries.note(REMOVED_KEY, (txid, list(dict.fromkeys([*before, *map(tuple, keys)]))))
+
+    def settle(self, txid: int | None) -> None:
+        """Removes the entries that an earlier batch has removed and that have no value since."""
+        noted, keys = self._noted()
+        if keys and (txid is None or txid != noted):
+            stored = zip(keys, self._entries.multi_get(keys), strict=True)
+            self._entries.multi_remove([key for key, value in stored if value_of(value) is None])
+            self._entries.note(REMOVED_KEY, None)
+
+    def _noted(self) -> tuple[int | None, list[Key]]:
+        return self._entries.store.get(REMOVED_KEY) or (None, [])
 
 
 class _BatchEntries(StoreBackingMap[Any]):
@@ -83,7 +118,7 @@ class _BatchEntries(StoreBackingMap[Any]):
     def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         if self._written is not None:
             self._written.update(dict.fromkeys(map(tuple, keys)))
-            self._put(BATCH_KEY, (self._txid, list(self._written)))
+            self.note(BATCH_KEY, (self._txid, list(self._written)))
         super().multi_put(keys, values)
 
 
@@ -110,28 +145,22 @@ class CheckpointMapState(SnapshottableMap[T], RemovableMapState, ITupleCollectio
         self._entries = _BatchEntries(store)
         super().__init__(map_of(kind, self._entries), SNAPSHOT_KEY)
         self._opaque = kind is StateType.OPAQUE
-        self._removed: list[Key] = []
+        self._removals = _Removals(self._entries)
         self._txid: int | None = None
 
     def begin_commit(self, txid: int | None) -> None:  # noqa: D102
         super().begin_commit(txid)
         if self._opaque and txid is not None:
             self._entries.begin(txid)
-        if txid is None or txid != self._txid:
-            self._entries.multi_remove(self._gone())
-        self._removed = []
+        self._removals.settle(txid)
         self._txid = txid
 
     def multi_remove(self, keys: Sequence[Key]) -> None:  # noqa: D102
         self.multi_update(keys, [ReplaceUpdater(None)] * len(keys))
-        self._removed.extend(keys)
+        self._removals.add(self._txid, keys)
 
     def get_tuples(self) -> Iterator[list[Any]]:  # noqa: D102
         return self._entries.get_tuples()
-
-    def _gone(self) -> list[Key]:
-        stored = self._entries.multi_get(self._removed)
-        return [key for key, value in zip(self._removed, stored, strict=True) if value_of(value) is None]
 
 
 class CheckpointMapStateFactory(StoredStateFactory):

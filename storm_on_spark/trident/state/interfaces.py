@@ -134,7 +134,7 @@ class _Prepared:
         """Called once in each task, before anything else."""
 
     def cleanup(self) -> None:
-        """Called when the task stops, but not if its process is killed."""
+        """Not called on Spark, like `cleanup` of bolts: nobody knows which worker will not be used again."""
 
 
 class StateUpdater(_Prepared, ABC, Generic[S_contra]):

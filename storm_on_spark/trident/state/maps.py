@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from storm_on_spark.trident.state.caches import CachedBatchReadsMap
 from storm_on_spark.trident.state.interfaces import (
@@ -23,8 +23,31 @@ from storm_on_spark.trident.state.values import (
     transactional_update,
 )
 
+V = TypeVar("V")
+M = TypeVar("M", bound="_WithTxid[Any, Any]")
 
-class OpaqueMap(MapState[T]):
+
+class _WithTxid(MapState[T], Generic[T, V]):
+    """What is stored beside a value has the batch that wrote it."""
+
+    def __init__(self, backing: IBackingMap[V]) -> None:
+        self._backing: CachedBatchReadsMap[V] = CachedBatchReadsMap(backing)
+        self._txid: int | None = None
+
+    @classmethod
+    def build(cls: type[M], backing: IBackingMap[V]) -> M:
+        """Returns the state over a backing map."""
+        return cls(backing)
+
+    def begin_commit(self, txid: int | None) -> None:
+        self._txid = txid
+        self._backing.reset()
+
+    def commit(self, txid: int | None) -> None:
+        self.begin_commit(None)
+
+
+class OpaqueMap(_WithTxid[T, OpaqueValue]):
     """Exact also if a batch comes again with other tuples; Storm's `OpaqueMap`.
 
     Example:
@@ -39,22 +62,6 @@ class OpaqueMap(MapState[T]):
         >>> new
         [5]
     """
-
-    def __init__(self, backing: IBackingMap[OpaqueValue]) -> None:
-        self._backing = CachedBatchReadsMap(backing)
-        self._txid: int | None = None
-
-    @classmethod
-    def build(cls, backing: IBackingMap[OpaqueValue]) -> OpaqueMap[T]:
-        """Returns the state over a backing map."""
-        return cls(backing)
-
-    def begin_commit(self, txid: int | None) -> None:  # noqa: D102
-        self._txid = txid
-        self._backing.reset()
-
-    def commit(self, txid: int | None) -> None:  # noqa: D102
-        self.begin_commit(None)
 
     def multi_get(self, keys: Sequence[Key]) -> list[T | None]:  # noqa: D102
         return [
@@ -82,24 +89,8 @@ def _before(stored: OpaqueValue, txid: int | None) -> Any:
     return stored.curr if txid is None else stored.prev
 
 
-class TransactionalMap(MapState[T]):
+class TransactionalMap(_WithTxid[T, TransactionalValue]):
     """Exact if a batch that comes again has the same tuples; Storm's `TransactionalMap`."""
-
-    def __init__(self, backing: IBackingMap[TransactionalValue]) -> None:
-        self._backing = CachedBatchReadsMap(backing)
-        self._txid: int | None = None
-
-    @classmethod
-    def build(cls, backing: IBackingMap[TransactionalValue]) -> TransactionalMap[T]:
-        """Returns the state over a backing map."""
-        return cls(backing)
-
-    def begin_commit(self, txid: int | None) -> None:  # noqa: D102
-        self._txid = txid
-        self._backing.reset()
-
-    def commit(self, txid: int | None) -> None:  # noqa: D102
-        self.begin_commit(None)
 
     def multi_get(self, keys: Sequence[Key]) -> list[T | None]:  # noqa: D102
         return [None if stored is None else stored.value for stored, _ in self._backing.multi_get(keys)]

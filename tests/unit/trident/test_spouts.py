@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from trident_run import Gathered, run
 
 from storm_on_spark import FailedException, Fields
-from storm_on_spark.testing import ListSpout
+from storm_on_spark.testing import ListSpout, SpoutTester
 from storm_on_spark.trident import (
     BatchCoordinator,
     CommitterEmitter,
     Count,
+    FixedBatchSpout,
     ICommitterTridentSpout,
     IOpaquePartitionedTridentSpout,
     IPartitionedTridentSpout,
@@ -25,6 +26,8 @@ from storm_on_spark.trident import (
     TransactionAttempt,
     TridentTopology,
 )
+from storm_on_spark.trident.spouts.coordinator import MasterBatchCoordinator
+from storm_on_spark.trident.spouts.kinds import as_trident
 from storm_on_spark.trident.spouts.transactions import Transactions
 from storm_on_spark.trident.state import MemoryMapState
 
@@ -124,6 +127,35 @@ def test_each_tuple_of_a_partitioned_spout_is_counted_once_though_batches_fail(
     info = run(topology, {"topology.max.spout.pending": pending})
     assert info.components["$mastercoord-bg0"].failed > 0
     assert sorted(gathered.rows) == [(p, at, 1) for p in range(PARTITIONS) for at in range(LENGTH)]
+
+
+class Waking(ListSpout):
+    """A spout whose own threads can wake it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__([["a"]], Fields("value"))
+        self.name = name
+
+    def woken_by(self, wake: Any) -> None:
+        wakes[self.name] = wake
+
+
+wakes: dict[str, Any] = {}
+
+
+def test_each_plain_spout_of_a_coordinator_can_wake_it() -> None:
+    wakes.clear()
+    spouts: dict[int, Any] = {}
+    for number, name in enumerate(["first", "second"]):
+        spouts[number] = (name, as_trident(Waking(name), name))
+    spouts[2] = ("third", as_trident(FixedBatchSpout("value", 1, [["a"]]), "third"))
+    tester = SpoutTester(MasterBatchCoordinator(spouts, commits=False))
+    woken: list[str] = []
+    tester.spout.woken_by(lambda: woken.append("the executor"))
+    assert list(wakes) == ["first", "second"]
+    wakes["second"]()
+    assert woken == ["the executor"]
+    tester.close()
 
 
 def test_a_plain_spout_is_put_into_batches_and_acked_when_they_are_committed() -> None:

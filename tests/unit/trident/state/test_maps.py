@@ -242,6 +242,65 @@ def test_a_removal_that_comes_again_without_it_is_taken_back() -> None:
 
 
 @pytest.mark.parametrize("make", [dict, StoredState])
+@pytest.mark.parametrize("kind", StateType)
+def test_a_removal_is_finished_by_another_process_than_the_one_that_began_it(make: Any, kind: StateType) -> None:
+    store = make()
+
+    def state() -> CheckpointMapState[int]:
+        """As it is after a crash: nothing but the store is there."""
+        return CheckpointMapState(store, kind)
+
+    first = state()
+    first.begin_commit(1)
+    first.multi_put([["a"], ["b"]], [3, 4])
+    first.commit(1)
+    for key in ("a", "b"):
+        again = state()
+        again.begin_commit(2)
+        again.multi_remove([[key]])
+        again.commit(2)
+    assert state().multi_get([["a"], ["b"]]) == [3 if kind is StateType.OPAQUE else None, None]
+    last = state()
+    last.begin_commit(3)
+    last.commit(3)
+    left = [["a", 3]] if kind is StateType.OPAQUE else []
+    assert list(state().get_tuples()) == left
+    assert len(store) == len(left) + (kind is StateType.OPAQUE), "nothing else but the last batch's keys"
+
+
+@pytest.mark.parametrize("kind", StateType)
+def test_a_removed_key_that_has_a_value_again_stays(kind: StateType) -> None:
+    store: dict[Any, Any] = {}
+    for txid, change in ((1, "put"), (2, "remove"), (2, "put"), (3, "nothing")):
+        state: CheckpointMapState[int] = CheckpointMapState(store, kind)
+        state.begin_commit(txid)
+        if change == "put":
+            state.multi_put([["a"]], [txid])
+        elif change == "remove":
+            state.multi_remove([["a"]])
+        state.commit(txid)
+    assert list(CheckpointMapState[int](store, kind).get_tuples()) == [["a", 2]]
+
+
+def test_a_store_that_goes_back_takes_removals_with_it() -> None:
+    store: dict[Any, Any] = {}
+    state: CheckpointMapState[int] = MemoryMapState(store)
+    state.begin_commit(1)
+    state.multi_put([["a"]], [3])
+    state.commit(1)
+    before = dict(store)
+    state.begin_commit(2)
+    state.multi_remove([["a"]])
+    store.clear()
+    store.update(before)
+    state.begin_commit(2)
+    state.commit(2)
+    state.begin_commit(3)
+    state.commit(3)
+    assert list(state.get_tuples()) == [["a", 3]]
+
+
+@pytest.mark.parametrize("make", [dict, StoredState])
 def test_a_batch_that_comes_again_without_a_key_takes_back_what_it_did_to_it(make: Any) -> None:
     store = make()
 
