@@ -11,9 +11,7 @@ from storm_on_spark.testing import crashes, run_topology
 
 
 @pytest.mark.parametrize("profile", [pytest.param("latency", marks=pytest.mark.representative), "realtime"])
-def test_state_totals_and_windowed_joins_are_exact_with_every_profile_over_killed_workers(
-    spark_session, tmp_path, profile
-):
+def test_state_totals_and_windows_are_exact_with_every_profile_over_killed_workers(spark_session, tmp_path, profile):
     topology = stream_program.program(tmp_path)
     captured = run_topology(topology, conf={"topology.profile": profile}, spark=spark_session)
     assert [crashes(tmp_path / f"crash-{at}") for at in stream_program.CRASHES] == [1, 1], "a worker did not die"
@@ -24,4 +22,5 @@ def test_state_totals_and_windowed_joins_are_exact_with_every_profile_over_kille
     assert reached == Counter((key, number) for key, total in keys.items() for number in range(1, total + 1))
     joined = Counter((key, tuple(values)) for key, values in captured.values("joined"))
     assert joined == stream_program.expected_joined()
+    assert Counter(map(tuple, captured.values("summed"))) == stream_program.expected_sums()
     assert (len(captured.acked()), captured.failed()) == (2 * count, [])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from storm_on_spark import BaseBasicBolt, Duration, Fields, Topology
-from storm_on_spark.streams import PairValueMapper, StreamBuilder, TumblingWindows
+from storm_on_spark.streams import LongSum, PairValueMapper, SlidingWindows, StreamBuilder, TumblingWindows
 from storm_on_spark.testing import ListSpout, crash
 
 COUNT, KEYS, WINDOW = 300, 5, 500
@@ -62,7 +62,23 @@ def program(folder: Path) -> Topology:
     window = TumblingWindows.of(Duration(WINDOW)).with_timestamp_field("ts").with_watermark_interval(Duration(50))
     joined = left.window(window).full_outer_join(right.window(window))
     joined.filter(lambda pair: COUNT not in pair[1]).map_to_pair(lambda pair: pair).through(Pass(2), name="joined")
+    # A window of this kind keeps partial results, and no values.
+    sliding = SlidingWindows.of(Duration(2 * WINDOW), Duration(WINDOW)).with_timestamp_field("ts")
+    sums = left.window(sliding.with_watermark_interval(Duration(50))).aggregate_by_key(LongSum())
+    sums.through(Pass(2), name="summed")
     return builder.build()
+
+
+def expected_sums() -> Counter[Any]:
+    """What the sums of each sliding window are, and those of what comes far ahead."""
+    found: Counter[Any] = Counter((key, COUNT) for key in range(KEYS + 1))
+    for end in range(0, COUNT * 20 + 2 * WINDOW, WINDOW):
+        sums: Counter[int] = Counter()
+        within = [event for event in events(0) if end - 2 * WINDOW < event[2] - BASE <= end]
+        for key, number, _ in within:
+            sums[key] += number
+        found.update((key, sums[key]) for key in {key for key, _, _ in within})
+    return found
 
 
 def expected_joined() -> Counter[Any]:
