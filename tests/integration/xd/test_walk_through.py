@@ -32,7 +32,7 @@ def test_a_single_node_shows_its_whole_state_in_zookeeper(tmp_path: Path) -> Non
             *("ls /xd", "ls /xd/streams", "ls /xd/deployments", "ls /xd/deployments/streams"),
             *("ls /xd/deployments/modules", "ls /xd/deployments/modules/allocated", "ls /xd/containers"),
         )
-        assert listed(top[0]) == ["admins", "containers", "deployments", "jobs", "streams", "taps"]
+        assert listed(top[0]) == ["admins", "changes", "containers", "deployments", "jobs", "streams", "taps"]
         assert (top[1], top[3]) == ("[]", "[]")
         assert listed(top[2]) == ["jobs", "modules", "streams"]
         assert listed(top[4]) == ["allocated", "requested"]
