@@ -199,11 +199,15 @@ class LiveProcess:
         now = time.monotonic()
         self._given_up = 1 + (self._given_up if now - self._given_up_at < _HEALTHY_SECS else 0)
         self._given_up_at = now
-        self._end_tasks()
+        self._let_go()
         # One of them may be gone or busy.
         for member in self._members:
             member.end()
         self._members = [MemberProcess(self._start_id) for _ in self._members]
+
+    def _let_go(self) -> None:
+        """Leaves the tasks to the next micro-batch."""
+        self._end_tasks()
         for host in list(self._hosts):
             self._send(host, Live(on=False))
 
@@ -250,9 +254,14 @@ class LiveProcess:
                 return  # messages go on meanwhile
         except GivenUpError as error:
             self._give_up(error)
-        tasks, fetches, self._fetches = self._tasks, self._fetches, []
+        fetches, self._fetches = self._fetches, []
         for connection, asked in fetches:
-            self._send(connection, None if tasks is None else tasks.cut(asked.token, asked.start, asked.end))
+            tasks = self._tasks
+            cut = None if tasks is None else tasks.cut(asked.token, asked.start, asked.end)
+            if tasks is not None and cut is None:
+                # The worker executes the log, up to the last round that it finds: there must be no more of them.
+                self._let_go()
+            self._send(connection, cut)
 
     def _adopt(self, message: Adopt) -> bool:
         pause = _PAUSES[min(self._given_up, len(_PAUSES) - 1)]

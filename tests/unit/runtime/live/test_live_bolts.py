@@ -119,6 +119,7 @@ class Live:
     asked: LiveClient
     process: subprocess.Popen[bytes]
     folder: Path
+    adopt: Adopt
 
     def written(self, count: int) -> dict[int, Any]:
         task = self.spouts.open()
@@ -167,8 +168,9 @@ def live(
     try:
         eventually(asked.listens)
         assert asked.look(0, time.monotonic()).live is False
-        assert asked.adopt(Adopt(start_id, spec.dumps(), b"token", Offset(), {}, ()))
-        yield Live(spouts, asked, process, folder)
+        adopt = Adopt(start_id, spec.dumps(), b"token", Offset(), {}, ())
+        assert asked.adopt(adopt)
+        yield Live(spouts, asked, process, folder, adopt)
     finally:
         process.kill()
         process.wait()
@@ -201,6 +203,27 @@ def test_a_bolt_that_is_slow_executes_all_although_together_they_take_longer_tha
         assert ends(found.cut(2)) == [ACKED] * 2
         assert found.process.poll() is None
         assert read_notes(tmp_path) == []
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_no_round_follows_once_a_worker_was_refused_a_cut_and_executes_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    with live(Slow(), tmp_path, monkeypatch, processes=processes) as found:
+
+        def is_live() -> bool:
+            status = found.asked.look(0, time.monotonic())
+            assert status is not None
+            return status.live
+
+        assert is_live()
+        assert found.asked.fetch(b"another state", Offset(), Offset()) is None
+        assert not is_live()
+        assert found.asked.barrier(Offset(), found.written(1)) is None
+        # It is no fault of the process, which takes the state that the worker has made of the log.
+        assert found.asked.adopt(dataclasses.replace(found.adopt, token=b"the state after it"))
+        assert is_live()
+        assert found.process.poll() is None
 
 
 def test_a_tuple_may_take_longer_than_a_process_that_is_stopped_is_waited_for(
