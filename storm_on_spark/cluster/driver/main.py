@@ -130,6 +130,8 @@ class Driver:
         # A spare has told its JVM another place.
         path = os.environ.setdefault(log_levels.VARIABLE, str(folder.log_levels))
         self._levels = log_levels.Published(Path(path))
+        #: Whether the log has said that the checkpoint does not take them.
+        self._levels_fail = False
         path = os.environ.setdefault(credentials.VARIABLE, str(folder.credentials))
         self._credentials = credentials.Published(Path(path))
         #: What ZooKeeper says of the topology's state, and whether there is no more to say about that.
@@ -306,7 +308,7 @@ class Driver:
                 log.info("the topology is %s", "activated" if active else "deactivated")
                 query.activate() if active else query.deactivate()
                 local_at = beat_at = 0.0
-            self._set_log_levels()
+            self._set_log_levels(query)
             self._set_credentials()
             self._sample(query)
             now = time.monotonic()
@@ -342,19 +344,29 @@ class Driver:
         for error in self._reports.new_errors(info):
             self._link.report(error)
 
-    def _set_log_levels(self) -> None:
+    def _set_log_levels(self, query: TopologyQuery) -> None:
         wanted = effective_levels(self._link.log_levels, time.time())
         try:
             if self._levels.set(wanted):
                 log.warning("log levels: %s", ", ".join(f"{k}={v}" for k, v in sorted(wanted.items())) or "as before")
         except OSError as error:
             log.warning("log levels can't be changed: %s", error)
+        try:
+            query.samples.set_levels(wanted)
+            self._levels_fail = False
+        except OSError as error:
+            if not self._levels_fail:
+                log.warning("log levels can't be written to the checkpoint, for other machines: %s", error)
+            self._levels_fail = True
 
     def _set_credentials(self) -> None:
         wanted = self._link.credentials
         try:
             if self._credentials.set(wanted):
                 log.info("the topology has %d credentials now", len(wanted))
+                master = str({**self._spec.cluster, **self._spec.conf}.get("spark.master", "local"))
+                if wanted and not master.startswith("local"):
+                    log.warning("processes on other machines than this one are given no credentials")
         except OSError as error:
             log.error("credentials can't be handed to the topology's processes: %s", error.strerror)
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,8 @@ class SampleBook:
         #: Those that event loggers have still to get; None if there are none.
         self._news: deque[TupleEvent] | None = None
         self._rates: dict[str, float] = {}
+        self._levels: dict[str, str] = {}
+        #: Whether anything was sampled since the start.
         self._ever = False
 
     @property
@@ -72,8 +75,22 @@ class SampleBook:
             if rates == self._rates and self._ever:
                 return
             if rates or self._ever:
-                write_rates(self._folder, rates)
+                write_rates(self._folder, rates, self._levels)
             self._rates, self._ever = dict(rates), self._ever or bool(rates)
+
+    def set_levels(self, levels: Mapping[str, str]) -> None:
+        """Tells processes on other machines which levels loggers have; they learn it where they look what to sample.
+
+        Args:
+            levels: logger -> level, where levels are changed.
+
+        Raises:
+            OSError: the checkpoint can't be written.
+        """
+        with self._lock:
+            if levels != self._levels:
+                write_rates(self._folder, self._rates, levels)
+                self._levels = dict(levels)
 
     def forget(self) -> None:
         """Switches off what a start before this one sampled, and removes what it left."""

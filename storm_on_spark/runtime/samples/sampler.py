@@ -21,9 +21,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
+from storm_on_spark.runtime.processes.diagnostics import log_levels
 from storm_on_spark.runtime.reports.shown_values import ids_text, values_text
 from storm_on_spark.runtime.samples.events import TupleEvent, encoded
-from storm_on_spark.runtime.samples.switch import ALL, FOLDER, read_rates
+from storm_on_spark.runtime.samples.switch import ALL, FOLDER, read_switch
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 from storm_on_spark.runtime.values.batches import to_rows
 
@@ -89,7 +90,7 @@ class Sampler:
         return bool(self.rates)
 
     def look(self, now: float) -> None:
-        """Looks whether and what is to be sampled.
+        """Looks whether and what is to be sampled, and which levels loggers are to have.
 
         Args:
             now: of `time.perf_counter`.
@@ -100,7 +101,8 @@ class Sampler:
                 self.look_at = float("inf")
                 return
             self._every = _LOOK_SECS if isinstance(self._folder, Path) else _LOOK_STORE_SECS
-        self.rates = read_rates(self._folder)
+        self.rates, levels = read_switch(self._folder)
+        log_levels.learn(levels)
         self.look_at = now + self._every
 
     def percent(self, component: str) -> float:

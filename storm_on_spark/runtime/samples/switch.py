@@ -1,5 +1,7 @@
 """Which share of the tuples of which component is sampled: written by the driver, read by all processes of a run.
 
+With it stand levels of loggers that are changed, for processes on other machines than the driver's.
+
 It is an object in the topology's own folder in the checkpoint, as every process has that, on whatever machine. A
 process looks once a second where the folder is a directory, which takes some microseconds, and every five seconds where
 it is in a store.
@@ -12,6 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
+from storm_on_spark.runtime.processes.diagnostics.log_levels import checked_levels
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
 ALL: Final = "*"
@@ -58,22 +61,34 @@ def checked_percent(percent: float) -> float:
     return float(percent)
 
 
-def write_rates(folder: Folder, rates: Rates) -> None:
+def write_rates(folder: Folder, rates: Rates, levels: Mapping[str, str] | None = None) -> None:
     """Tells all processes of a run.
+
+    Args:
+        folder: the topology's own in the checkpoint.
+        rates: what is sampled.
+        levels: logger -> level, where levels are changed.
 
     Raises:
         OSError: the folder can't be written.
     """
-    text = json.dumps({"version": _VERSION, "rates": dict(rates)})
+    text = json.dumps({"version": _VERSION, "rates": dict(rates), "levels": dict(levels or {})})
     as_storage(inside(folder, FOLDER)).put(RATES, text.encode())
 
 
 def read_rates(folder: Folder) -> dict[str, float]:
-    """Returns what was written last; nothing where that is not there or can't be read."""
+    """Returns what is sampled, as it was written last; nothing where that is not there or can't be read."""
+    return read_switch(folder)[0]
+
+
+def read_switch(folder: Folder) -> tuple[dict[str, float], dict[str, str]]:
+    """Returns what was written last, rates and levels; nothing where that is not there or can't be read."""
     try:
         found = json.loads(as_storage(inside(folder, FOLDER)).read(RATES, 0, _MOST_BYTES))
         if found["version"] != _VERSION:
-            return {}
-        return {str(name): checked_percent(share) for name, share in found["rates"].items()}
+            return {}, {}
+        rates = {str(name): checked_percent(share) for name, share in found["rates"].items()}
+        # A driver of an earlier release writes no levels.
+        return rates, checked_levels(found.get("levels", {}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
+        return {}, {}

@@ -1,8 +1,9 @@
-"""Levels of loggers that change while a topology runs, in every process of it on one machine.
+"""Levels of loggers that change while a topology runs, in every process of it.
 
 The driver writes a file. The processes that it starts, directly or through Spark, know the path from their environment.
-Long-lived processes read it on a thread; a worker of Spark reads it before each task. Each process remembers the former
-level of a logger, and restores it when the file no longer names the logger.
+Long-lived processes read it on a thread; a worker of Spark reads it before each task. Processes on other machines read
+levels from the checkpoint, where they look whether tuples are sampled. Each process remembers the former level of a
+logger, and restores it when nothing names the logger any longer.
 """
 
 from __future__ import annotations
@@ -158,7 +159,21 @@ def read_levels(data: bytes) -> dict[str, str]:
         >>> read_levels(b'{"my.bolt": "DEBUG"}')
         {'my.bolt': 'DEBUG'}
     """
-    found = json.loads(data)
+    return checked_levels(json.loads(data))
+
+
+def checked_levels(found: object) -> dict[str, str]:
+    """Returns logger -> level.
+
+    Raises:
+        ValueError: that is something else.
+
+    Example:
+        >>> checked_levels({"my.bolt": "LOUD"})
+        Traceback (most recent call last):
+        ...
+        ValueError: levels of loggers: expected an object, logger -> level
+    """
     if not isinstance(found, dict) or not all(isinstance(level, str) and level in LEVELS for level in found.values()):
         raise ValueError("levels of loggers: expected an object, logger -> level")
     return found
@@ -183,6 +198,24 @@ def follow() -> None:
     look()
     if _follower is not None:
         threading.Thread(target=_follower.run, name="log-levels", daemon=True).start()
+
+
+_learned: LogLevels | None = None
+
+
+def learn(wanted: Mapping[str, str]) -> None:
+    """Gives loggers these levels in a process that no file reaches, as it is on another machine than the driver.
+
+    Args:
+        wanted: logger -> one of `LEVELS`.
+    """
+    global _learned  # one for each process
+    if VARIABLE in os.environ or not (wanted or _learned):
+        return
+    if _learned is None:
+        _learned = LogLevels()
+    if wanted != _learned.now:
+        _learned.apply(wanted)
 
 
 def _logger(name: str) -> logging.Logger:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +15,12 @@ from hypothesis import strategies as st
 from storm_on_spark import BaseRichBolt, BaseRichSpout, TopologyBuilder
 from storm_on_spark.api.metrics import EventInfo, IEventLogger
 from storm_on_spark.api.topology import Topology
+from storm_on_spark.runtime.processes.diagnostics.log_levels import VARIABLE
 from storm_on_spark.runtime.samples.book import FILE_BYTES, SampleBook
 from storm_on_spark.runtime.samples.events import TupleEvent, decoded, encoded
 from storm_on_spark.runtime.samples.loggers import EventLoggers
 from storm_on_spark.runtime.samples.sampler import MOST_A_FLUSH, MOST_FILES, Sampler, is_chosen
-from storm_on_spark.runtime.samples.switch import RATES, read_rates, write_rates
+from storm_on_spark.runtime.samples.switch import RATES, read_rates, read_switch, write_rates
 from storm_on_spark.runtime.samples.trees import tree_of
 from storm_on_spark.testing.simulated import SimulatedSpark
 
@@ -199,6 +204,64 @@ def test_the_file_of_samples_is_bounded_and_only_its_owner_reads_it(tmp_path: Pa
     assert (tmp_path / "events.log").stat().st_mode & 0o077 == 0
     assert (tmp_path / "events.log.1").stat().st_size == FILE_BYTES + 1
     assert not (tmp_path / "own" / "samples" / "abc-1").exists()
+
+
+ELSEWHERE = """
+import logging, sys
+from pathlib import Path
+from storm_on_spark.runtime.samples.sampler import Sampler
+
+sampler, now = Sampler(lambda: Path(sys.argv[1])), 0.0
+for line in sys.stdin:
+    now += 100
+    is_on = sampler.is_on(now)
+    print(logging.getLogger("some.bolt").level, is_on, flush=True)
+"""
+
+
+def test_a_process_on_another_machine_learns_levels_of_loggers_from_the_checkpoint(tmp_path: Path) -> None:
+    """The driver's machine has a file, whose path is in the environment; another one has only the checkpoint."""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    book = SampleBook(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", ELSEWHERE, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        steps: list[tuple[Any, int, bool]] = [
+            (lambda: book.set_levels({"some.bolt": "DEBUG"}), 10, False),
+            (lambda: book.set("", 100), 10, True),
+            (lambda: book.set_levels({"some.bolt": "ERROR"}), 40, True),
+            (lambda: book.set("", 0), 40, False),
+            (lambda: book.set_levels({}), 0, False),
+        ]
+        for step, level, sampled in steps:
+            step()
+            print(file=child.stdin, flush=True)
+            assert child.stdout.readline().split() == [str(level), str(sampled)]
+        child.stdin.close()
+
+
+def test_where_the_file_of_levels_is_the_checkpoint_changes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "levels.json"))
+    SampleBook(tmp_path).set_levels({"some.other.bolt": "DEBUG"})
+    assert not Sampler(lambda: tmp_path).is_on(1.0)
+    assert logging.getLogger("some.other.bolt").level == logging.NOTSET
+
+
+def test_levels_that_are_none_change_nothing_and_rates_of_an_earlier_release_are_read(tmp_path: Path) -> None:
+    SampleBook(tmp_path).set("a", 5.0)
+    rates = tmp_path / "samples" / RATES
+    rates.write_text('{"version": 1, "rates": {"a": 7.0}}')
+    assert read_switch(tmp_path) == ({"a": 7.0}, {})
+    rates.write_text('{"version": 1, "rates": {}, "levels": {"a": "LOUD"}}')
+    assert read_switch(tmp_path) == ({}, {})
 
 
 def test_about_the_wanted_share_of_messages_is_chosen() -> None:
