@@ -117,9 +117,13 @@ def test_a_rebalanced_topology_goes_on_where_it_was_and_so_do_its_metrics(
     other = local_cluster.rebalance("again", wait_secs=60, num_executors={"tally": 1})
     assert not query.isActive
     assert other.isActive
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-        scraped = answer.read().decode()
-    assert 'storm_component_executed_tuples_total{component="tally",topology="again"}' in scraped
+
+    def scraped() -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            return answer.read().decode()
+
+    executed = 'storm_component_executed_tuples_total{component="tally",topology="again"}'
+    eventually(lambda: executed in scraped(), "its metrics again")
     eventually(lambda: "__execute-count" in caplog.text, "points of a consumer")
     first = query.status_info()
     before = first.acked
