@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,19 @@ class BaseComponent(ABC):  # noqa: B024  # its subclasses have the abstract meth
         return None
 
 
+class Waker(Protocol):
+    """Ends the wait between two calls of a spout's `next_tuple`."""
+
+    def __call__(self) -> None:
+        """Ends the current wait, or the next one; any thread may call it."""
+
+    def watch(self, descriptor: int) -> None:
+        """Lets a descriptor end the wait while it has something to read. Only the spout's thread may call it."""
+
+    def unwatch(self, descriptor: int) -> None:
+        """Forgets a descriptor, before it is closed. Only the spout's thread may call it."""
+
+
 class _Spout(BaseComponent):
     """The common base of all spouts."""
 
@@ -53,12 +66,13 @@ class _Spout(BaseComponent):
     def close(self) -> None:
         """Called when the spout stops, but not if its process is killed."""
 
-    def woken_by(self, wake: Callable[[], None]) -> None:
-        """Called after `open` with a function that ends the wait between two calls of `next_tuple`. Storm has none.
+    def woken_by(self, wake: Waker) -> None:
+        """Called after `open` with an object that ends the wait between two calls of `next_tuple`. Storm has none.
 
-        For spouts whose own threads receive something: any thread may call it, at any time. Without it a spout that had
-        nothing to emit is asked again after 1 to 20 ms. A function can't be saved with the spout's attributes: keep it
-        in what the thread knows.
+        For spouts that receive something. Any thread of theirs may call it, at any time: `wake()`. The spout's own
+        thread may let it watch a descriptor, such as a socket's: then `next_tuple` is called as soon as there is
+        something to read. Without it a spout that had nothing to emit is asked again after 1 to 20 ms. The object can't
+        be saved with the spout's attributes: keep it in what the thread knows.
         """
 
     def exhausted(self) -> bool:

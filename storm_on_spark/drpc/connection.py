@@ -8,17 +8,19 @@ import ssl
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.security.digest import THRIFT, Answering, Login
 from storm_on_spark.cluster.security.tokens import read_tokens
 from storm_on_spark.drpc.credentials import login_of
-from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException
-from storm_on_spark.drpc.interface import from_wire, interface
+from storm_on_spark.drpc.errors import DRPCExecutionException
+from storm_on_spark.drpc.messages import UnknownAnswerError, decode_answer, encode_call
 
 MOST_BYTES: Final = 1 << 24
 """Of an answer."""
+_READ_BYTES: Final = 1 << 16
+_LENGTH: Final = struct.Struct("!i")
 _HEAD: Final = struct.Struct("!Bi")
 _START, _OK, _COMPLETE = 1, 2, 5
 _MOST_LOGIN: Final = 4096
@@ -45,6 +47,12 @@ class Address:
         return f"{self.host}:{self.port}"
 
 
+class Answer(NamedTuple):
+    """An answer that has come."""
+
+    value: Any
+
+
 class DRPCConnection:
     """Calls methods of one server, one at a time. It connects with the first call, and again after an error.
 
@@ -60,6 +68,8 @@ class DRPCConnection:
         self._service = service
         self._timeout = timeout_secs
         self._number = 0
+        #: What has come of the next answers.
+        self._came = bytearray()
 
     def call(self, method: str, *arguments: Any, secs: float | None = None) -> Any:
         """Returns what a method returns.
@@ -75,49 +85,69 @@ class DRPCConnection:
             NotImplementedError: the server does not know the method.
             OSError: the connection broke, or the answer took too long.
         """
-        from thriftpy2.protocol.binary import TBinaryProtocol
-        from thriftpy2.thrift import TApplicationException, TMessageType
-        from thriftpy2.transport import TMemoryBuffer
-
-        types = getattr(interface(), self._service)
-        wanted = getattr(types, f"{method}_args")()
-        for number, value in enumerate(arguments, 1):
-            setattr(wanted, wanted.thrift_spec[number][1], value)
-        out = TMemoryBuffer()
-        writing = TBinaryProtocol(out)
-        self._number = (self._number + 1) & 0x7FFFFFFF
-        writing.write_message_begin(method, TMessageType.CALL, self._number)
-        writing.write_struct(wanted)
-        writing.write_message_end()
-        data = out.getvalue()
         try:
             connected = self._connected()
             connected.settimeout(self._timeout if secs is None else secs)
-            connected.sendall(struct.pack("!i", len(data)) + data)
-            frame = self._frame(connected)
+            connected.sendall(self._asked(method, arguments))
+            while (frame := self._frame()) is None:
+                self._take(connected.recv(_READ_BYTES))
         except BaseException:
             # What comes later would be the answer to this call.
             self.close()
             raise
-        reading = TBinaryProtocol(TMemoryBuffer(frame))
-        _, kind, _ = reading.read_message_begin()
-        if kind == TMessageType.EXCEPTION:
-            refused = TApplicationException()
-            reading.read_struct(refused)
-            if refused.type == TApplicationException.UNKNOWN_METHOD:
-                raise NotImplementedError(method)
-            raise DRPCExecutionException(f"{self.address}: {refused.message}", DRPCExceptionType.INTERNAL_ERROR)
-        result = getattr(types, f"{method}_result")()
-        reading.read_struct(result)
-        if getattr(result, "e", None) is not None:
-            raise from_wire(result.e)
-        if getattr(result, "aze", None) is not None:
-            raise AuthenticationError(f"{self.address}: {result.aze.msg}")
-        return getattr(result, "success", None)
+        return self._read(method, frame)
+
+    def ask(self, method: str, *arguments: Any) -> None:
+        """Calls a method without waiting for the answer, which is then asked for by `answer`. Errors as for `call`."""
+        try:
+            connected = self._connected()
+            connected.settimeout(self._timeout)
+            connected.sendall(self._asked(method, arguments))
+        except BaseException:
+            self.close()
+            raise
+
+    def answer(self, method: str) -> Answer | None:
+        """Returns the answer to `ask` if it has come; otherwise None, without waiting. Errors as for `call`."""
+        connected = self._socket
+        if connected is None:
+            raise ConnectionError(f"the connection to {self.address} is closed")
+        try:
+            connected.settimeout(0.0)
+            while (frame := self._frame()) is None:
+                try:
+                    self._take(connected.recv(_READ_BYTES))
+                except (BlockingIOError, ssl.SSLWantReadError):
+                    return None
+        except BaseException:
+            self.close()
+            raise
+        return Answer(self._read(method, frame))
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is ready when `answer` has something to read; -1 without a connection."""
+        return -1 if self._socket is None else self._socket.fileno()
+
+    def _asked(self, method: str, arguments: tuple[Any, ...]) -> bytes:
+        self._number = (self._number + 1) & 0x7FFFFFFF
+        data = encode_call(self._service, method, self._number, arguments)
+        return _LENGTH.pack(len(data)) + data
+
+    def _read(self, method: str, frame: bytes) -> Any:
+        try:
+            return decode_answer(self._service, method, frame)
+        except DRPCExecutionException as error:
+            raise error
+        except UnknownAnswerError as error:
+            self.close()
+            raise ConnectionError(f"{self.address} speaks no DRPC of Storm's: {error}") from error
+        except AuthenticationError as error:
+            raise AuthenticationError(f"{self.address}: {error}") from None
 
     def close(self) -> None:
         """Ends the connection; a second time does nothing. Another thread's call ends with an `OSError`."""
         known, self._socket = self._socket, None
+        self._came.clear()
         if known is not None:
             with contextlib.suppress(OSError):
                 known.shutdown(socket.SHUT_RDWR)
@@ -163,11 +193,25 @@ class DRPCConnection:
             raise ConnectionError(f"{self.address} speaks no login of Storm's")
         return status, _exactly(connected, length, self.address)
 
-    def _frame(self, connected: socket.socket) -> bytes:
-        (length,) = struct.unpack("!i", _exactly(connected, 4, self.address))
+    def _take(self, data: bytes) -> None:
+        if not data:
+            raise ConnectionError(f"{self.address} has closed the connection")
+        self._came += data
+
+    def _frame(self) -> bytes | None:
+        """Returns the next answer; None until it is whole."""
+        came = self._came
+        if len(came) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(came)
         if not 0 < length <= MOST_BYTES:
             raise ConnectionError(f"{self.address}: an answer has 1 to {MOST_BYTES:,} bytes, and this one {length:,}")
-        return _exactly(connected, length, self.address)
+        end = _LENGTH.size + length
+        if len(came) < end:
+            return None
+        frame = bytes(came[_LENGTH.size : end])
+        del came[:end]
+        return frame
 
 
 def _exactly(connected: socket.socket, size: int, address: Address) -> bytes:

@@ -30,6 +30,11 @@ def to_wire(error: DRPCExecutionException) -> Any:
     return interface().DRPCExecutionException(msg=str(error), type=int(error.type))
 
 
+def forbidden_to_wire(error: Exception) -> Any:
+    """Returns Thrift's form of a refusal."""
+    return interface().AuthorizationException(msg=str(error))
+
+
 def from_wire(error: Any) -> DRPCExecutionException:
     """Returns an error that came over Thrift; one without a type, or of an unknown one, is an internal error."""
     kinds = {int(kind): kind for kind in DRPCExceptionType}

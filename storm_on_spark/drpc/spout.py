@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from storm_on_spark.api.component import BaseRichSpout
+from storm_on_spark.api.component import BaseRichSpout, Waker
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.text.wording import kind_of
@@ -34,6 +34,19 @@ class HasInvocations(Protocol):
     @property
     def invocations(self) -> Address:
         """Where topologies fetch requests."""
+
+
+class _NoWaker:
+    """Wakes nobody: the spout is asked again and again."""
+
+    def __call__(self) -> None:
+        pass
+
+    def watch(self, descriptor: int) -> None:
+        pass
+
+    def unwatch(self, descriptor: int) -> None:
+        pass
 
 
 class _NoState:
@@ -82,7 +95,7 @@ class DRPCSpout(BaseRichSpout):
             ConfigError: the configuration names no server.
         """
         self._collector = collector
-        self._wake: Callable[[], None] = lambda: None
+        self._waker: Waker = _NoWaker()
         self._requests: deque[Fetched] = deque()
         self._fetchers: list[Fetcher] = []
         self._connections: dict[Address, DRPCConnection] = {}
@@ -92,18 +105,17 @@ class DRPCSpout(BaseRichSpout):
             settings = DRPCSettings.of(conf)
             self._servers = [address_of(conf, host, settings.invocations_port) for host in settings.hosts()]
 
-    def woken_by(self, wake: Callable[[], None]) -> None:
+    def woken_by(self, wake: Waker) -> None:
         """Keeps what makes a request be emitted at once."""
-        self._wake = wake
+        self._waker = wake
 
     def next_tuple(self) -> None:
         """Emits a request."""
         if not self._fetchers:
-            self._fetchers = [
-                Fetcher(server, self.function, self._requests, lambda: self._wake()) for server in self._servers
-            ]
+            self._fetchers = [Fetcher(server, self.function, self._requests, self._waker) for server in self._servers]
+        if not self._requests:
             for fetcher in self._fetchers:
-                fetcher.start()
+                fetcher.fetch()
         try:
             request = self._requests.popleft()
         except IndexError:

@@ -11,6 +11,9 @@ from typing import Final
 class ConfigNames:
     """The names of all keys; [Config][storm_on_spark.api.Config] inherits them."""
 
+    DRPC_AUTHORIZER: Final = "drpc.authorizer"
+    DRPC_AUTHORIZER_ACL_FILENAME: Final = "drpc.authorizer.acl.filename"
+    DRPC_AUTHORIZER_ACL_STRICT: Final = "drpc.authorizer.acl.strict"
     DRPC_BIND_ADDRESS: Final = "drpc.bind.address"
     DRPC_HTTP_PORT: Final = "drpc.http.port"
     DRPC_INVOCATIONS_PORT: Final = "drpc.invocations.port"

@@ -10,7 +10,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from storm_on_spark.cluster.drpc.broker import Broker
-from storm_on_spark.cluster.errors import LimitError
+from storm_on_spark.cluster.drpc.rights import FunctionRights
+from storm_on_spark.cluster.errors import ForbiddenError, LimitError
+from storm_on_spark.cluster.http.guard import caller_of, is_trusted
 from storm_on_spark.cluster.http.messages import BODY_SECS, ErrorBody, answer, path_parameter, read_body, refusal
 from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException
 
@@ -23,15 +25,22 @@ STATUS: Final = {
 """As Storm's server answers."""
 
 
-def make_app(broker: Broker, most_bytes: int) -> Starlette:
+def make_app(broker: Broker, most_bytes: int, rights: FunctionRights | None = None) -> Starlette:
     """Returns the application.
 
     Args:
         broker: of the server.
         most_bytes: of the body of a request.
+        rights: who may call what; None if everybody may call all.
     """
 
-    async def execute(function: str, arguments: str) -> Response:
+    async def execute(request: Request, arguments: str) -> Response:
+        function = path_parameter(request, "function")
+        if rights is not None and not is_trusted(request):
+            try:
+                rights.check_client(caller_of(request) or None, function)
+            except ForbiddenError as error:
+                return refusal(error)
         try:
             result = await broker.execute(function, arguments)
         except DRPCExecutionException as error:
@@ -48,10 +57,10 @@ def make_app(broker: Broker, most_bytes: int) -> Starlette:
             return answer(ErrorBody(error="Bad Request", error_message=text), 400)
         except LimitError as error:
             return refusal(error)
-        return await execute(path_parameter(request, "function"), arguments)
+        return await execute(request, arguments)
 
     async def get(request: Request) -> Response:
-        return await execute(path_parameter(request, "function"), request.path_params.get("arguments", ""))
+        return await execute(request, request.path_params.get("arguments", ""))
 
     return Starlette(
         routes=[

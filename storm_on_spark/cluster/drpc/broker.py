@@ -74,6 +74,14 @@ class Broker:
             # The caller may be gone.
             self.give_up(key)
 
+    def function_of(self, key: str) -> str | None:
+        """Returns whose request it is; None if there is no such request (any more)."""
+        return self.requests.function_of(key)
+
+    def fetch_now(self, function: str, most: int) -> list[Request]:
+        """Returns requests for a topology that wait now."""
+        return self.requests.fetch(function, most)
+
     async def fetch(self, function: str, most: int, secs: float) -> list[Request]:
         """Returns requests for a topology; waits until there is one, but no longer than `secs`."""
         found = self.requests.fetch(function, most)

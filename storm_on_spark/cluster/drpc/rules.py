@@ -104,6 +104,11 @@ class Requests:
         heapq.heappush(self._deadlines, (deadline, key))
         return key
 
+    def function_of(self, key: str) -> str | None:
+        """Returns whose request it is; None if there is no such request (any more)."""
+        known = self._open.get(key)
+        return None if known is None else known.function
+
     def fetch(self, function: str, most: int) -> list[Request]:
         """Returns up to `most` requests that wait, the oldest first; they are worked on from now on."""
         found: list[Request] = []

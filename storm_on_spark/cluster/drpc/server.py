@@ -6,9 +6,10 @@ import asyncio
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -19,8 +20,8 @@ from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.cluster.drpc.app import make_app
 from storm_on_spark.cluster.drpc.broker import Broker, finish
-from storm_on_spark.cluster.drpc.service import CallsHandler, InvocationsHandler, answering
-from storm_on_spark.cluster.drpc.settings import ServerSettings, thrift_users
+from storm_on_spark.cluster.drpc.service import CallsHandler, Check, InvocationsHandler, answering
+from storm_on_spark.cluster.drpc.settings import ServerSettings, function_rights, thrift_users, token_names
 from storm_on_spark.cluster.http.auth import Authentication, read_users
 from storm_on_spark.cluster.http.frames import MOST_BYTES, FrameService
 from storm_on_spark.cluster.http.guard import Guard
@@ -92,20 +93,40 @@ class DRPCServer(Service):
         self._token_file = security.token_file
         self._ca_file = security.ca_file
 
-        def frames(service: str, handler: CallsHandler | InvocationsHandler) -> FrameService:
+        rights = function_rights(settings, logins=users is not None and authentication.required)
+
+        def check_of(user: str | None, check: Callable[[str | None, str], None]) -> Check | None:
+            # Who has the token may do everything.
+            return None if user in token_names(tokens) else functools.partial(check, user)
+
+        def frames(
+            service: str,
+            handler: type[CallsHandler | InvocationsHandler],
+            check: Callable[[str | None, str], None] | None,
+        ) -> FrameService:
             login = None if users is None else lambda: DigestLogin(users())
-            return FrameService(answering(service, handler), most, 1, login, on_loop=True)
+            everybody = handler(self.broker)
+            answer = answering(
+                service,
+                lambda user: everybody if check is None else handler(self.broker, check_of(user, check)),
+            )
+            return FrameService(answer, most, 1, login, on_loop=True)
 
         none = Starlette()
-        calls, invocations = CallsHandler(self.broker), InvocationsHandler(self.broker)
+        may_call = None if rights is None else rights.check_client
+        may_answer = None if rights is None else rights.check_topology
         doors = (
-            (settings.port if ports.calls is None else ports.calls, none, frames("DistributedRPC", calls)),
+            (
+                settings.port if ports.calls is None else ports.calls,
+                none,
+                frames("DistributedRPC", CallsHandler, may_call),
+            ),
             (
                 settings.invocations_port if ports.invocations is None else ports.invocations,
                 none,
-                frames("DistributedRPCInvocations", invocations),
+                frames("DistributedRPCInvocations", InvocationsHandler, may_answer),
             ),
-            (settings.http_port if ports.http is None else ports.http, make_app(self.broker, most), None),
+            (settings.http_port if ports.http is None else ports.http, make_app(self.broker, most, rights), None),
         )
         with contextlib.ExitStack() as stack:
             listeners = [stack.enter_context(contextlib.closing(listen(host, port))) for port, _, _ in doors]

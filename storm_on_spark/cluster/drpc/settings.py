@@ -9,9 +9,11 @@ from typing import Annotated
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.errors import SetupError
+from storm_on_spark.cluster.drpc.rights import NOOP, SIMPLE, FunctionRights
 from storm_on_spark.cluster.security.jaas import USER, read_jaas
 from storm_on_spark.cluster.security.tokens import Tokens
-from storm_on_spark.cluster.thrift.login import DIGEST, SECTION, SIMPLE
+from storm_on_spark.cluster.thrift.login import DIGEST, SECTION
+from storm_on_spark.cluster.thrift.login import SIMPLE as NO_LOGIN
 from storm_on_spark.drpc.credentials import login_of
 
 
@@ -29,6 +31,40 @@ class ServerSettings(Settings):
     transport: Annotated[str | None, Config.DRPC_THRIFT_TRANSPORT_PLUGIN]
     any_transport: Annotated[str, Config.STORM_THRIFT_TRANSPORT_PLUGIN]
     jaas_file: Annotated[str | None, Config.JAVA_SECURITY_AUTH_LOGIN_CONFIG]
+    authorizer: Annotated[str | None, Config.DRPC_AUTHORIZER]
+    acl_file: Annotated[str | None, Config.DRPC_AUTHORIZER_ACL_FILENAME]
+    acl_strict: Annotated[bool, Config.DRPC_AUTHORIZER_ACL_STRICT]
+
+
+def function_rights(settings: ServerSettings, *, logins: bool) -> FunctionRights | None:
+    """Returns what decides who may call which function; None where nothing does.
+
+    Args:
+        settings: the server's.
+        logins: whether clients log in, over Thrift and over HTTP.
+
+    Raises:
+        SetupError: the authorizer is unknown, or nobody logs in, or its file can't be used.
+    """
+    if settings.authorizer in (None, NOOP):
+        return None
+    if settings.authorizer != SIMPLE:
+        raise SetupError(
+            f"{Config.DRPC_AUTHORIZER} {settings.authorizer!r:.200} is not supported; a DRPC server has {SIMPLE} and "
+            f"{NOOP}"
+        )
+    if not logins:
+        raise SetupError(
+            f"{Config.DRPC_AUTHORIZER} needs {Config.NIMBUS_AUTH_TOKEN_FILE}: who doesn't log in has no name"
+        )
+    if settings.acl_file is None:
+        raise SetupError(f"{Config.DRPC_AUTHORIZER} needs {Config.DRPC_AUTHORIZER_ACL_FILENAME}, the path of the list")
+    return FunctionRights(settings.acl_file, strict=settings.acl_strict)
+
+
+def token_names(tokens: Tokens | None) -> frozenset[str]:
+    """Returns the names under which those with a token log in over Thrift."""
+    return frozenset(_token_users(tokens))
 
 
 def thrift_users(settings: ServerSettings, tokens: Tokens | None) -> Callable[[], dict[str, str]] | None:
@@ -41,12 +77,12 @@ def thrift_users(settings: ServerSettings, tokens: Tokens | None) -> Callable[[]
     """
     plugin = settings.transport or settings.any_transport
     users: dict[str, str] = {}
-    if plugin == SIMPLE:
+    if plugin == NO_LOGIN:
         return None if tokens is None else lambda: _token_users(tokens)
     if plugin != DIGEST:
         raise SetupError(
-            f"{Config.DRPC_THRIFT_TRANSPORT_PLUGIN}: {plugin!r:.200} is not supported; a DRPC server has {SIMPLE} and "
-            f"{DIGEST}"
+            f"{Config.DRPC_THRIFT_TRANSPORT_PLUGIN}: {plugin!r:.200} is not supported; a DRPC server has "
+            f"{NO_LOGIN} and {DIGEST}"
         )
     if settings.jaas_file is not None:
         section = read_jaas(settings.jaas_file).get(SECTION, {})

@@ -318,28 +318,45 @@ class LimitedProtocol(H11Protocol):
         # One call at a time: others wait in the socket. Without reading one doesn't see that the client is gone.
         if not service.on_loop:
             self.transport.pause_reading()
-        self._answering = self.loop.create_task(self._answer_frame(frame, frames, service))
+            quick = cast(Callable[[bytes, str | None], bytes], service.answer)
+            found: Awaitable[bytes] = self.loop.run_in_executor(self._connections.pool, quick, frame, self._user)
+        else:
+            try:
+                answer = service.answer(frame, self._user)
+            except FrameError as error:
+                self._hang_up(error)
+                return
+            if isinstance(answer, bytes) and not self.flow.write_paused:
+                # Without a task, which takes a turn of the loop. What came behind it waits for the next turn.
+                self.transport.write(framed(answer))
+                self._answering = self.loop.create_task(self._go_on(frames, service)) if frames.begun else None
+                self._idle()
+                return
+            found = _known(answer) if isinstance(answer, bytes) else answer
+        self._answering = self.loop.create_task(self._answer_frame(found, frames, service))
 
-    async def _answer_frame(self, frame: bytes, frames: FrameReader, service: FrameService) -> None:
+    async def _answer_frame(self, found: Awaitable[bytes], frames: FrameReader, service: FrameService) -> None:
         try:
-            if service.on_loop:
-                waiting = cast(Callable[[bytes], Awaitable[bytes]], service.answer)
-                answer = await waiting(frame)
-            else:
-                quick = cast(Callable[[bytes, str | None], bytes], service.answer)
-                answer = await self.loop.run_in_executor(self._connections.pool, quick, frame, self._user)
+            answer = await found
         except FrameError as error:
             self._hang_up(error)
             return
         if self.transport.is_closing():
             return
         self.transport.write(framed(answer))
+        await self._go_on(frames, service)
+
+    async def _go_on(self, frames: FrameReader, service: FrameService) -> None:
         await self.flow.drain()
         self._answering = None
         if not self.transport.is_closing():
-            self._connections.places.idle(self.number, self.loop.time())
+            self._idle()
             self.transport.resume_reading()
             self._next_frame(frames, service)
+
+    def _idle(self) -> None:
+        self._connections.places.idle(self.number, self.loop.time())
+        self._watch()
 
     def _hang_up(self, error: FrameError) -> None:
         logger.warning("A Thrift connection from %s is closed: %s", self.client, error)
@@ -367,6 +384,10 @@ class LimitedProtocol(H11Protocol):
             self._timer = None
         if deadline is not None:
             self._timer = self.loop.call_at(deadline, self.abort)
+
+
+async def _known(answer: bytes) -> bytes:
+    return answer
 
 
 def _abort(transport: asyncio.BaseTransport) -> None:

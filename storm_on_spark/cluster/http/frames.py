@@ -59,15 +59,15 @@ class FrameService:
 
     Args:
         answer: takes a frame and who logged in (None without a login), and returns a frame; runs on its own thread. It
-            raises `FrameError` to hang up. With `on_loop` it takes a frame alone, runs on the server's event loop and
-            is awaited; it is cancelled once the client is gone.
+            raises `FrameError` to hang up. With `on_loop` it runs on the server's event loop, and may return what waits
+            for the answer, which is cancelled once the client is gone.
         limit: most bytes of a frame.
         threads: most frames that are answered at the same time.
         login: begins a login; None if connections begin with a frame.
         on_loop: whether answers wait for something, so that each would keep a thread.
     """
 
-    answer: Callable[[bytes, str | None], bytes] | Callable[[bytes], Awaitable[bytes]]
+    answer: Callable[[bytes, str | None], bytes | Awaitable[bytes]]
     limit: int
     threads: int
     login: Callable[[], FrameLogin] | None = None

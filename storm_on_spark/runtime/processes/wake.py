@@ -9,7 +9,10 @@ import threading
 
 
 class Wake:
-    """As `threading.Event`, for one thread that waits, which may also wait for a descriptor.
+    """As `threading.Event`, for one thread that waits, which may also wait for descriptors.
+
+    There are two kinds of descriptors: what the thread itself reads, and what others read that it calls, such as a
+    spout. While it doesn't call them it must not wait for theirs: they would stay ready.
 
     Example:
         >>> wake = Wake()
@@ -21,8 +24,9 @@ class Wake:
 
     def __init__(self) -> None:
         self._out, self._in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._poll = select.poll()
-        self._poll.register(self._out, select.POLLIN)
+        self._poll, self._poll_all = select.poll(), select.poll()
+        for poll in (self._poll, self._poll_all):
+            poll.register(self._out, select.POLLIN)
         #: Whether a byte is in the pipe, or about to be.
         self._set = False
         #: Whether the last wait found one.
@@ -31,6 +35,8 @@ class Wake:
         self._lock = threading.Lock()
         self._closed = False
         self._watched: int | None = None
+        #: Those of others.
+        self._others: set[int] = set()
 
     def set(self) -> None:
         """Ends the current wait, or the next one; without effect once this is closed."""
@@ -50,15 +56,33 @@ class Wake:
 
     def watch(self, descriptor: int | None) -> None:
         """Waits also for something to read from a descriptor, in place of any before; None for no more."""
-        if self._watched is not None:
-            self._poll.unregister(self._watched)
+        for poll in (self._poll, self._poll_all):
+            if self._watched is not None:
+                poll.unregister(self._watched)
+            if descriptor is not None:
+                poll.register(descriptor, select.POLLIN)
         self._watched = descriptor
-        if descriptor is not None:
-            self._poll.register(descriptor, select.POLLIN)
 
-    def wait(self, secs: float) -> None:
-        """Waits for so long at most; in whole milliseconds."""
-        self._rang = any(ready == self._out for ready, _ in self._poll.poll(1000 * secs))
+    def watch_others(self, descriptor: int) -> None:
+        """Waits also for something to read from a descriptor that others read."""
+        self._others.add(descriptor)
+        self._poll_all.register(descriptor, select.POLLIN)
+
+    def unwatch_others(self, descriptor: int) -> None:
+        """Forgets such a descriptor, if it is known."""
+        if descriptor in self._others:
+            self._others.remove(descriptor)
+            self._poll_all.unregister(descriptor)
+
+    def wait(self, secs: float, *, others: bool = True) -> None:
+        """Waits for so long at most; in whole milliseconds.
+
+        Args:
+            secs: how long.
+            others: whether others' descriptors end it, too.
+        """
+        poll = self._poll_all if others else self._poll
+        self._rang = any(ready == self._out for ready, _ in poll.poll(1000 * secs))
 
     def close(self) -> None:
         """Closes its own descriptors."""

@@ -46,6 +46,22 @@ class _Open(Protocol):
 _kept: weakref.WeakSet[_Open] = weakref.WeakSet()
 
 
+class _Waker:
+    """What a spout gets to wake its executor; see `Waker` of the API."""
+
+    def __init__(self, news: Wake) -> None:
+        self._news = news
+
+    def __call__(self) -> None:
+        self._news.set()
+
+    def watch(self, descriptor: int) -> None:
+        self._news.watch_others(descriptor)
+
+    def unwatch(self, descriptor: int) -> None:
+        self._news.unwatch_others(descriptor)
+
+
 class Executor(threading.Thread):
     """A thread with one or more tasks of one spout.
 
@@ -89,7 +105,7 @@ class Executor(threading.Thread):
             for task in self.tasks:
                 prints.speaks(self._host.component_of(task), task)
                 loops[task] = self._host.open(task)
-                loops[task].task.spout.woken_by(self._news.set)
+                loops[task].task.spout.woken_by(_Waker(self._news))
                 if self._active:
                     loops[task].task.activate()
             rest, several = RestRules(), len(loops) > 1
@@ -108,7 +124,7 @@ class Executor(threading.Thread):
                 held = not emitted and all(loop.held(self._active) for loop in loops.values())
                 secs = rest.after(emitted=emitted, news=bool(self._inbox), held=held)
                 if secs:
-                    self._news.wait(secs)
+                    self._news.wait(secs, others=self._active and not any(loop.blocked() for loop in loops.values()))
             for loop in loops.values():
                 loop.close()
         except (StormError, OSError) as error:

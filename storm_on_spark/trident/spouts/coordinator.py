@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import cloudpickle
 
-from storm_on_spark.api.component import BaseRichSpout
+from storm_on_spark.api.component import BaseRichSpout, Waker
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.config.settings import Settings
 from storm_on_spark.api.streams.fields import Fields
@@ -137,7 +137,7 @@ class MasterBatchCoordinator(BaseRichSpout):
         rich = (coordinator for coordinator in made.values() if isinstance(coordinator, RichSpoutCoordinator))
         self.state_services = tuple(service for coordinator in rich for service in coordinator.services)
 
-    def woken_by(self, wake: Callable[[], None]) -> None:
+    def woken_by(self, wake: Waker) -> None:
         """Tells plain spouts what makes the next tuple be asked for at once."""
         for coordinator in self._coordinators().values():
             if isinstance(coordinator, RichSpoutCoordinator):

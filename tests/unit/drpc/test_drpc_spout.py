@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import select
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually
 
 import storm_on_spark.drpc
 from storm_on_spark import LocalDRPC
@@ -78,31 +80,87 @@ def test_a_message_that_fails_fails_its_request(drpc: LocalDRPC) -> None:
     tester.close()
 
 
+class Watching:
+    """What wakes a spout, as a list of the descriptors that are watched."""
+
+    def __init__(self) -> None:
+        self.watched: list[int] = []
+
+    def __call__(self) -> None:
+        pass
+
+    def watch(self, descriptor: int) -> None:
+        self.watched.append(descriptor)
+
+    def unwatch(self, descriptor: int) -> None:
+        self.watched.remove(descriptor)
+
+
+def watched(tester: SpoutTester) -> Watching:
+    watching = Watching()
+    tester.spout.woken_by(watching)
+
+    def begun() -> bool:
+        tester.spout.next_tuple()
+        return bool(watching.watched)
+
+    eventually(begun)
+    return watching
+
+
+def ready(watching: Watching) -> bool:
+    return bool(select.select(watching.watched, [], [], 20)[0])
+
+
+def test_a_request_makes_the_descriptor_ready_that_the_spout_has_watched(drpc: LocalDRPC) -> None:
+    tester = SpoutTester(DRPCSpout("f", drpc))
+    watching = watched(tester)
+    asking = Asking(lambda: drpc.execute("f", "x"))
+    assert ready(watching)
+    tester.spout.next_tuple()
+    ((arguments, info),) = [each.values for each in tester.collector.emitted]
+    run_bolt(ReturnResults(), [make_tuple([arguments + "!", info], ["result", "return-info"])])
+    assert asking.ended().result == "x!"
+    tester.close()
+    assert watching.watched == []
+
+
 def test_what_was_fetched_and_not_emitted_fails_when_the_spout_ends(drpc: LocalDRPC) -> None:
     tester = SpoutTester(DRPCSpout("f", drpc))
-    tester.spout.next_tuple()
-    woken = threading.Event()
-    tester.spout.woken_by(woken.set)
+    watching = watched(tester)
     asking = Asking(lambda: drpc.execute("f", "x"))
-    assert woken.wait(20)
+    assert ready(watching)
     tester.close()
     assert asking.ended().error.type is DRPCExceptionType.FAILED_REQUEST
 
 
-def wait_for_fetches(server: DRPCServer, count: int) -> None:
-    deadline = time.monotonic() + 20
-    while server.broker.fetching != count:
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+def test_a_server_that_goes_and_comes_again_is_asked_again() -> None:
+    with DRPCServer({}, Ports(0, 0, 0)) as server:
+        address = server.invocations
+        tester = SpoutTester(DRPCSpout("f", server))
+        watching = watched(tester)
+    assert ready(watching)
+
+    def left() -> bool:
+        tester.spout.next_tuple()
+        return not watching.watched
+
+    eventually(left)
+    with DRPCServer({}, Ports(0, address.port, 0)) as server:
+        asking = Asking(lambda: server.execute("f", "x"))
+        assert emitted(tester, 1)[0].values[0] == "x"
+        tester.spout.fail(tester.collector.emitted[0].message_id)
+        assert asking.ended().error.type is DRPCExceptionType.FAILED_REQUEST
+        tester.close()
 
 
 def test_an_inactive_spout_fetches_nothing() -> None:
     with DRPCServer({}, Ports(0, 0, 0)) as server:
         tester = SpoutTester(DRPCSpout("f", server))
-        tester.spout.next_tuple()
-        wait_for_fetches(server, 1)
+        watched(tester)
+        eventually(lambda: server.broker.fetching == 1)
         tester.spout.deactivate()
-        wait_for_fetches(server, 0)
+        eventually(lambda: server.broker.fetching == 0)
         asking = Asking(lambda: server.execute("f", "x"))
         other = SpoutTester(DRPCSpout("f", server))
         assert emitted(other, 1)[0].values[0] == "x"

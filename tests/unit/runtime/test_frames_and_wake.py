@@ -132,3 +132,23 @@ def test_what_is_closed_is_not_written_to_by_a_thread_that_was_about_to(monkeypa
     wake.set()
     closer.join(60)
     wake.set()
+
+
+def test_descriptors_of_others_end_a_wait_only_where_they_are_asked_for(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    wake, number = Wake(), ends[0].fileno()
+    wake.watch_others(number)
+    ends[1].sendall(b"news")
+    began = time.monotonic()
+    wake.wait(SECS)
+    assert time.monotonic() - began < SECS
+    began = time.monotonic()
+    wake.wait(0.05, others=False)
+    assert time.monotonic() - began >= 0.05
+    for _ in range(2):  # one that is not known is forgotten, too
+        wake.unwatch_others(number)
+    began = time.monotonic()
+    wake.wait(0.05)
+    assert time.monotonic() - began >= 0.05
+    wake.close()
