@@ -44,7 +44,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "cluster": ("cluster.machines.cluster", "Show a cluster's summary and its supervisors."),
         "drain": ("cluster.machines.drain", "Take topologies away from a supervisor."),
         "admin": ("cluster.machines.admin", "Find and repair what is left over in a cluster."),
-        "ui": ("cluster.machines.ui", "Print a link to the pages of a cluster."),
+        "ui": ("cluster.machines.ui", "Print a link to the pages of a cluster, or with --admin to those of streams."),
         "nimbuses": ("cluster.machines.nimbuses", "List the Nimbuses of a cluster, the leader first."),
         "heartbeats": ("cluster.machines.heartbeats", "Look at drivers' heartbeats where they are kept."),
         "drpc-client": ("cluster.drpc_client", "Ask a topology something, through a DRPC server."),
