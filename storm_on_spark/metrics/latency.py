@@ -23,6 +23,7 @@ _LEAST_MS: Final = 1e-4
 _MOST_MS: Final = 1e15
 _LOWER_BITS: Final = np.uint32(16)
 """Bits of a float32 that are ignored, so that a table can give the bin. This adds 0.4 % to the error."""
+_MIDDLE: Final = np.uint32(1 << 15)
 QUANTILES: Final = (50, 95, 99)
 
 
@@ -67,7 +68,8 @@ def _upper(milliseconds: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
 def _keys() -> NDArray[np.int64]:
     """Returns the bin of each of the few thousand latencies that differ in their upper bits, from the shortest on."""
     first, last = _upper(np.array([_LEAST_MS, _MOST_MS])).tolist()
-    values = (np.arange(first, last + 1, dtype=np.uint32) << _LOWER_BITS).view(np.float32)
+    # The middle of all that have the same upper bits.
+    values = ((np.arange(first, last + 1, dtype=np.uint32) << _LOWER_BITS) + _MIDDLE).view(np.float32)
     return np.array([_mapping().key(value) for value in values.tolist()], np.int64)
 
 

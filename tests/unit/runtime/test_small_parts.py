@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from waiting import eventually
 
@@ -89,6 +89,8 @@ def test_offsets_of_another_version_are_refused_with_a_sentence(version: object)
     st.integers(0, 200),
     st.sampled_from([50, 90, 95, 99, 100]),
 )
+@example([64.4946677103762], 0, 50)
+@example([163789.37069540613], 0, 100)
 def test_percentiles_are_off_by_at_most_a_few_per_mille(latencies: list[float], cut: int, percent: int) -> None:
     one, other = Latencies(), Latencies()
     one.add(np.array(latencies[:cut]))
