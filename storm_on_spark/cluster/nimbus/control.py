@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import getpass
 import logging
 import time
@@ -228,7 +229,11 @@ class Control:
         with self.inbox.using(request.key) as folder:
             topology_id = self._submissions.accept(fence, request, folder)
         self.inbox.remove(request.key)
-        self._note(topology_id, "submit", by or request.owner)
+        # What was done is done, also where that can't be written.
+        try:
+            self._state.add_change(self._told(topology_id, "submit", by or request.owner))
+        except ClusterError as error:
+            logger.warning("submit of %s by %s can't be noted: %s", topology_id, by or request.owner, error)
         return topology_id
 
     def log_levels(self, topology_id: str) -> dict[str, LogLevel]:
@@ -263,10 +268,10 @@ class Control:
             place = (LOGCONFIGS, topology_id)
             write: Change = Create(place, after) if found is None else Put(place, after, found[1])
             try:
-                self._state.commit(fence, Check((STORMS, topology_id), storm[1]), write)
+                told = self._told(topology_id, _log_levels_told(changes), by)
+                self._state.commit_recorded(told, fence, Check((STORMS, topology_id), storm[1]), write)
             except ConflictError:
                 continue
-            self._note(topology_id, _log_levels_told(changes), by)
             return after
         raise ConflictError(f"log levels of {topology_id} can't be changed: others keep changing it; try again")
 
@@ -279,8 +284,8 @@ class Control:
             SetupError: the cluster has no secret to encrypt them with.
         """
         fence, credentials = self.fence(), checked_credentials(given)
-        store_credentials(self._state, fence, topology_id, credentials)
-        self._note(topology_id, f"credentials, {len(credentials)} of them", by)
+        told = self._told(topology_id, f"credentials, {len(credentials)} of them", by)
+        store_credentials(self._state, fence, topology_id, credentials, told)
 
     def drain_page(self, supervisor: str) -> DrainPage:
         """Returns what a drain of a supervisor moves, or would move.
@@ -313,8 +318,8 @@ class Control:
             return page
         drain = Drain(supervisor_id=page.supervisor_id, who=by[:200], time=self.now())
         change: Change = Create(place, drain) if found is None else Delete(place, found.version)
-        self._state.commit(fence, change)
-        self._note("", f"{'end the drain of' if undo else 'drain'} supervisor {page.supervisor_id} on {page.host}", by)
+        what = f"{'end the drain of' if undo else 'drain'} supervisor {page.supervisor_id} on {page.host}"
+        self._state.commit_recorded(self._told("", what, by), fence, change)
         return msgspec.structs.replace(page, drained=not undo)
 
     def problems(self) -> tuple[Problem, ...]:
@@ -350,10 +355,11 @@ class Control:
             topology_id = problem.name
             if not problem.repair or (problem.kind == "orphan" and self._state.stat(STORMS, topology_id) is not None):
                 continue
-            self._state.delete_tree(fence, problem.folder, problem.name)
+            told = self._told("", f"repair: {problem.kind} {problem.folder}/{problem.name}", by)
+            last = functools.partial(self._state.commit_recorded, told)
+            self._state.delete_tree(fence, problem.folder, problem.name, last=last)
             if problem.kind == "orphan" and problem.folder == CODE:
                 self._distributor.cleanup(topology_id)
-            self._note("", f"repair: {problem.kind} {problem.folder}/{problem.name}", by)
             done.append(problem)
         return tuple(done)
 
@@ -460,20 +466,15 @@ class Control:
             if after == base:
                 return base
             try:
-                self._state.commit(fence, Put((STORMS, topology_id), after, version), *more(base))
+                told = self._told(topology_id, what, by)
+                self._state.commit_recorded(told, fence, Put((STORMS, topology_id), after, version), *more(base))
             except ConflictError:
                 continue
-            self._note(topology_id, what, by)
             return after
         raise ConflictError(f"topology {topology_id} can't be changed: other writers keep changing it; try again")
 
-    def _note(self, topology_id: str, what: str, by: str) -> None:
-        """Writes down who changed what. What was done is done, also where that can't be written."""
-        change = ChangeRecord(topology_id=topology_id, what=what[:500], who=by[:200], time=self.now())
-        try:
-            self._state.add_change(change)
-        except ClusterError as error:
-            logger.warning("%s of %s by %s can't be noted: %s", what, topology_id, by or "somebody", error)
+    def _told(self, topology_id: str, what: str, by: str) -> ChangeRecord:
+        return ChangeRecord(topology_id=topology_id, what=what[:500], who=by[:200], time=self.now())
 
 
 def _log_levels_told(changes: Mapping[str, LogLevel | None]) -> str:

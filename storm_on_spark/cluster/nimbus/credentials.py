@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.cluster.credentials import sealed
 from storm_on_spark.cluster.paths import CREDENTIALS, STORMS
-from storm_on_spark.cluster.records import StormBase
+from storm_on_spark.cluster.records import ChangeRecord, StormBase
 from storm_on_spark.cluster.state import Change, Check, ClusterState, Create, Fence, Put
 
 
-def store_credentials(state: ClusterState, fence: Fence, topology_id: str, credentials: Mapping[str, str]) -> None:
+def store_credentials(
+    state: ClusterState, fence: Fence, topology_id: str, credentials: Mapping[str, str], told: ChangeRecord
+) -> None:
     """Writes the credentials of a topology, in place of those that it had.
 
     Args:
@@ -19,6 +21,7 @@ def store_credentials(state: ClusterState, fence: Fence, topology_id: str, crede
         fence: the leadership.
         topology_id: which topology.
         credentials: of `checked_credentials`.
+        told: who asked for it.
 
     Raises:
         NotAliveError: there is no such topology.
@@ -32,4 +35,4 @@ def store_credentials(state: ClusterState, fence: Fence, topology_id: str, crede
     record = sealed(credentials, topology_id, state.session.paths.of(*place), state.session.keyring)
     found = state.stat(*place)
     write: Change = Create(place, record) if found is None else Put(place, record, found.version)
-    state.commit(fence, Check((STORMS, topology_id), storm[1]), write)
+    state.commit_recorded(told, fence, Check((STORMS, topology_id), storm[1]), write)

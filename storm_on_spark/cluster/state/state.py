@@ -9,10 +9,16 @@ from urllib.parse import quote, unquote
 
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from storm_on_spark.cluster.errors import ClusterError, OwnershipLostError, RecordError, UnavailableError
+from storm_on_spark.cluster.errors import (
+    ClusterError,
+    ConflictError,
+    OwnershipLostError,
+    RecordError,
+    UnavailableError,
+)
 from storm_on_spark.cluster.paths import ASSIGNMENTS, CHANGES, CHECKPOINTS, ERRORS, OWNERS, WORKERBEATS
 from storm_on_spark.cluster.records import ChangeRecord, CheckpointInfo, ErrorRecord, Ownership, WorkerBeat
-from storm_on_spark.cluster.zookeeper.changes import Check, Create, Put
+from storm_on_spark.cluster.zookeeper.changes import Change, Check, Create, Fence, Put
 from storm_on_spark.cluster.zookeeper.tree import Tree
 from storm_on_spark.runtime.reports.groups import key_of
 
@@ -120,7 +126,27 @@ class ClusterState(Tree):
 
     def add_change(self, change: ChangeRecord) -> None:
         """Records a change of a topology; the last few hundred changes of all topologies are kept."""
-        self.add(change, self._path(CHANGES), lambda number: f"c-{number:010}")
+        self.add(change, self._path(CHANGES), _change_name)
+        self._forget_old_changes()
+
+    def commit_recorded(self, record: ChangeRecord, fence: Fence, *changes: Change) -> tuple[int, ...]:
+        """Makes changes and records who asked for them, all or none: see `commit` and `add_change`.
+
+        A leader that dies leaves neither a change that isn't recorded nor a record of what didn't happen.
+        """
+        while True:
+            place = (CHANGES, _change_name(self.made_in(self._path(CHANGES))[0]))
+            try:
+                versions = self.commit(fence, *changes, Create(place, record))
+            except ConflictError:
+                if self.stat(*place) is None:
+                    raise
+                continue  # another change was recorded at the same moment
+            with contextlib.suppress(ClusterError):  # the next change forgets them
+                self._forget_old_changes()
+            return versions[:-1]
+
+    def _forget_old_changes(self) -> None:
         for name in sorted(self.children(CHANGES))[:-CHANGES_KEPT]:
             self.delete(CHANGES, name)
 
@@ -137,3 +163,7 @@ class ClusterState(Tree):
             order = sorted(records, key=lambda name: (records[name].time, name[-_SEQUENCE_DIGITS:]))
             found[unquote(component)] = [records[name] for name in order]
         return found
+
+
+def _change_name(number: int) -> str:
+    return f"c-{number:010}"

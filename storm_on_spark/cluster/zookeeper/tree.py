@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 MAX_REQUEST_BYTES: Final = 1_000_000
 """A server closes a connection that sends more than `jute.maxbuffer`, 1,048,575 bytes."""
 _DELETE_ROUNDS: Final = 10
+_DELETED_AT_ONCE: Final = 500
 _MOST_REFUSED: Final = 10_000
 _LOST: Final = (ConnectionLoss, OperationTimeoutError, SessionExpiredError)
 _ANSWERS: Final = (NoNodeError, NodeExistsError, BadVersionError, NotEmptyError)
@@ -189,8 +190,13 @@ class Tree:
             _version_after(change, result) for change, result in zip(changes, results[len(checks) :], strict=True)
         )
 
-    def delete_tree(self, fence: Fence, *parts: str) -> None:
+    def delete_tree(self, fence: Fence, *parts: str, last: Callable[..., object] | None = None) -> None:
         """Deletes a node and whatever is below it; none is fine.
+
+        Args:
+            fence: the leadership.
+            parts: of the node.
+            last: what commits the last of the changes, the node's own among them; `commit` for None.
 
         Raises:
             FencedError: the writer leads no longer.
@@ -201,8 +207,10 @@ class Tree:
             if not nodes:
                 return
             with contextlib.suppress(ConflictError):
-                for start in range(0, len(nodes), 500):
-                    self.commit(fence, *(Delete(node) for node in nodes[start : start + 500]))
+                while len(nodes) > _DELETED_AT_ONCE:
+                    self.commit(fence, *map(Delete, nodes[:_DELETED_AT_ONCE]))
+                    del nodes[:_DELETED_AT_ONCE]
+                (last or self.commit)(fence, *map(Delete, nodes))
                 return
         raise ConflictError(f"{self._path(*parts)} can't be deleted: other sessions keep changing the nodes below it")
 
@@ -275,19 +283,27 @@ class Tree:
             ExistsError: there is one of that name.
         """
         while True:
-            stat = self.stat(folder)
-            if stat is None:
-                raise NotFoundError(f"ZooKeeper has no node {folder}")
-            # What a client gets as `cversion` counts nodes made and removed.
-            made = name if isinstance(name, str) else name((stat.cversion + stat.numChildren) // 2)
-            path = f"{folder}/{made}"
-            data = self._bytes(value, path, self.session.keyring.stamp(stat.pzxid))
+            number, change = self.made_in(folder)
+            path = f"{folder}/{name if isinstance(name, str) else name(number)}"
+            data = self._bytes(value, path, self.session.keyring.stamp(change))
             try:
                 self._write(partial(self._client.create_async, path, data, acl=self.session.acl))
                 return path
             except NodeExistsError:
                 if isinstance(name, str):
                     raise ExistsError(f"ZooKeeper has a node {path} already") from None
+
+    def made_in(self, folder: str) -> tuple[int, int]:
+        """Returns how many nodes were ever made in a folder, and ZooKeeper's number of the last change there.
+
+        Raises:
+            NotFoundError: there is no such folder.
+        """
+        stat = self.stat(folder)
+        if stat is None:
+            raise NotFoundError(f"ZooKeeper has no node {folder}")
+        # What a client gets as `cversion` counts nodes made and removed.
+        return (stat.cversion + stat.numChildren) // 2, stat.pzxid
 
     def put(self, value: Value, *parts: str) -> bool:
         """Writes a node, or makes it; returns whether it could: its parent is there."""

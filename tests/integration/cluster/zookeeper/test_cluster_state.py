@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import pytest
 from cluster_records import assignment, beat, ownership, storm
 from fences import lead
+from lengths import PATIENCE_SECS
 from waiting import eventually
 
 from storm_on_spark.cluster.errors import (
@@ -26,6 +30,7 @@ from storm_on_spark.cluster.paths import (
     WORKERBEATS,
 )
 from storm_on_spark.cluster.records import (
+    ChangeRecord,
     ErrorRecord,
     NimbusSummary,
     Ownership,
@@ -112,6 +117,37 @@ def test_a_tree_is_deleted_while_others_add_to_it(connect) -> None:
     other.session.client.create(state.session.paths.of(CODE, TOPOLOGY))
     with pytest.raises(FencedError):
         state.delete_tree(fence, CODE, TOPOLOGY)
+
+
+def test_a_change_is_there_with_the_record_of_who_asked_for_it_or_not_at_all(connect) -> None:
+    # What it sees is not to depend on how soon a busy machine answers.
+    state = ClusterState(connect(session_timeout_secs=PATIENCE_SECS, connection_timeout_secs=PATIENCE_SECS))
+    fence = lead(state.session)
+
+    def record(what: object) -> ChangeRecord:
+        return ChangeRecord(topology_id=TOPOLOGY, what=str(what), who="ann", time=0.0)
+
+    def recorded() -> list[str]:
+        return [change.what for change in state.changes()]
+
+    assert state.commit_recorded(record("one"), fence, Put((COUNTER,), b"1")) == (1,)
+    with pytest.raises(ConflictError, match=r"Put .*: BadVersionError"):
+        state.commit_recorded(record("two"), fence, Put((COUNTER,), b"2", 7))
+    assert recorded() == ["one"]
+    state.commit(fence, Create((CODE, TOPOLOGY), b"{}"), *(Create((CODE, TOPOLOGY, f"h:{n}")) for n in range(600)))
+    state.delete_tree(fence, CODE, TOPOLOGY, last=partial(state.commit_recorded, record("gone")))
+    assert state.children(CODE) == []
+    assert recorded() == ["gone", "one"]
+    # Many at the same moment.
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda n: state.commit_recorded(record(n), fence, Put((COUNTER,), b"3")), range(20)))
+    assert sorted(recorded()[:-2]) == sorted(map(str, range(20)))
+    assert state.get_bytes(COUNTER) == (b"3", 21)
+    state.session.client.delete(fence.lock_path)
+    with pytest.raises(FencedError):
+        state.commit_recorded(record("late"), fence, Put((COUNTER,), b"4"))
+    assert "late" not in recorded()
+    assert state.get_bytes(COUNTER) == (b"3", 21)
 
 
 def test_one_owner(connect) -> None:
