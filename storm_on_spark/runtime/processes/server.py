@@ -56,11 +56,13 @@ class Server(Service):
     """What messages call it."""
     closed_by: ClassVar[signal.Signals] = signal.SIGTERM
     """The signal that `close` sends if the data are kept."""
+    parent: ClassVar[Path | None] = None
+    """Where a temporary folder of data is made; None for where Python makes them."""
 
     def __init__(self, data_dir: Path | None = None, port: int = 0) -> None:
         self._port_is_ours = port == 0
         self._temporary = data_dir is None
-        self.data_dir = make_temporary(f"storm-spark-{self.kind}-") if data_dir is None else data_dir
+        self.data_dir = make_temporary(f"storm-spark-{self.kind}-", self.parent) if data_dir is None else data_dir
         self.port = port or free_port()
         self._processes: list[KeptProcess] = []
 

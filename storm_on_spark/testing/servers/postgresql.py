@@ -44,6 +44,8 @@ class PostgresServer(Server):
 
     kind = "postgresql"
     title = "PostgreSQL server"
+    # Where root starts it, it runs as another user, who can't enter a temporary folder of root's.
+    parent = Path("/tmp") if os.geteuid() == 0 else None  # noqa: S108 - a folder for this user only is made there
 
     def __init__(self) -> None:
         self._programs = _programs()
