@@ -24,8 +24,8 @@ from storm_on_spark.cluster.records import (
     decode,
     encode,
 )
-from storm_on_spark.cluster.rest import summaries, topology_page
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.pages import summaries, topology_page
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
 
 GOLDEN = (Path(__file__).parents[3] / "plan" / "golden" / "word_count.json").read_bytes()

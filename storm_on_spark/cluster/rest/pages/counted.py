@@ -21,7 +21,7 @@ from storm_on_spark.api.info import (
     WindowInfo,
 )
 from storm_on_spark.api.streams.constants import is_system_id
-from storm_on_spark.cluster.rest.durations import pretty
+from storm_on_spark.cluster.rest.pages.durations import pretty
 
 CAPACITY_WINDOW: Final = "600"
 """As in Storm, a capacity is always that of the last ten minutes."""
