@@ -1,7 +1,6 @@
 """Storm UI's pages of a topology and of a component.
 
-A driver tells of all windows in each heartbeat. From a driver of a former release, which tells of none, there is one:
-`:all-time`, which began when that driver was started.
+Drivers report all windows with each heartbeat.
 """
 
 from __future__ import annotations
