@@ -14,6 +14,7 @@ from storm_on_spark.api.info import (
     ComponentWindow,
     ErrorInfo,
     LatencyInfo,
+    MetricInfo,
     StreamCounts,
     TopologyInfo,
     WindowInfo,
