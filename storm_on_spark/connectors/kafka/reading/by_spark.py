@@ -1,4 +1,4 @@
-"""A Kafka spout that compiles to Spark's own source of Kafka."""
+"""A Kafka spout that compiles to Spark's own source of Kafka; retries are in `connectors/sources/spark_source.py`."""
 
 from __future__ import annotations
 
