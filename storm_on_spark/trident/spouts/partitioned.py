@@ -5,9 +5,13 @@ Where each batch begins and ends in each partition is kept with the emitters, in
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import cloudpickle
 
 from storm_on_spark.trident.spouts.interfaces import (
     BatchCoordinator,
@@ -132,17 +136,40 @@ class IOpaquePartitionedTridentSpout(TridentSpout):
         """Returns the part that emits."""
 
 
+Told = list[tuple[int, bytes]]
+"""What the coordinator said of the partitions, each time with a number, pickled. The last one is that of the batch."""
+
+
 class _Coordinates(BatchCoordinator):
-    """Tells emitters the partitions of each batch; those of a batch stay the same."""
+    """Tells emitters the partitions of each batch; those of a batch stay the same.
+
+    It tells all that was said since the last batch that is committed: so each task hears of all changes, in their order,
+    also if one of them failed before.
+    """
 
     def __init__(self, coordinator: PartitionCoordinator, again: bool) -> None:
         self._coordinator = coordinator
         self._again = again
+        self._told: Told = []
+        #: Batch -> the number of its partitions.
+        self._numbers: dict[int, int] = {}
 
     def initialize_transaction(self, txid: int, previous: Any, current: Any) -> Any:
         if current is not None and self._again:
             return current
-        return self._coordinator.get_partitions_for_batch()
+        # Pickled, as the user may change the object later.
+        said = cloudpickle.dumps(self._coordinator.get_partitions_for_batch())
+        number = self._told[-1][0] if self._told else 0
+        if not self._told or said != self._told[-1][1]:
+            number += 1
+            self._told.append((number, said))
+        self._numbers[txid] = number
+        return list(self._told)
+
+    def success(self, txid: int) -> None:
+        number = self._numbers.get(txid, 0)
+        self._numbers = {later: known for later, known in self._numbers.items() if later > txid}
+        self._told = [told for told in self._told if told[0] >= number]
 
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.is_ready(txid)
@@ -155,23 +182,49 @@ class _Coordinates(BatchCoordinator):
 
 
 class Partitions:
-    """This task's partitions, and what is known of their batches."""
+    """Which partitions are this task's, and what is known of their batches.
+
+    A partition stays with its task for good, as what is known of it is there. New ones go to the tasks with the fewest.
+    """
 
     def __init__(self, context: TopologyContext) -> None:
         self._index = context.this_task_index
         self._tasks = len(context.component_tasks(context.this_component_id))
         #: Partition -> batch -> metadata.
         self.known: dict[Any, dict[int, Any]] = {}
-        self._told: Any = None
+        #: Partition -> the task that has it: the same in all tasks.
+        self._owners: dict[Any, int] = {}
+        #: The number of what was told last.
+        self._heard = 0
+        #: What the emitter was told last, and the number of those that are ordered. A new emitter has been told nothing.
+        self._refreshed: list[Any] | None = None
+        self._ordered: tuple[int, list[Any]] = (0, [])
 
-    def mine(self, emitter: _PartitionEmitter, all_partitions: Any) -> Sequence[Any]:
-        """Returns the partitions of this task."""
-        ordered = list(emitter.get_ordered_partitions(all_partitions))
-        mine = ordered[self._index :: self._tasks]
-        if mine != self._told:
-            self._told = mine
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_refreshed": None, "_ordered": (0, [])}
+
+    def mine(self, emitter: _PartitionEmitter, told: Told) -> Sequence[Any]:
+        """Returns the partitions of this task in a batch."""
+        last, _ = told[-1]
+        for number, said in told:
+            if number > self._heard or (number == last and number != self._ordered[0]):
+                self._ordered = number, list(emitter.get_ordered_partitions(pickle.loads(said)))
+            if number > self._heard:
+                self._share_out(self._ordered[1])
+                self._heard = number
+        mine = [partition for partition in self._ordered[1] if self._owners[partition] == self._index]
+        if mine != self._refreshed:
             emitter.refresh_partitions(mine)
+            self._refreshed = mine
         return mine
+
+    def _share_out(self, ordered: Sequence[Any]) -> None:
+        load = Counter(self._owners[partition] for partition in ordered if partition in self._owners)
+        for partition in ordered:
+            if partition not in self._owners:
+                task = min(range(self._tasks), key=lambda task: (load[task], task))
+                self._owners[partition] = task
+                load[task] += 1
 
     def before(self, partition: Any, txid: int) -> Any:
         """Returns the metadata of the last batch before `txid`."""

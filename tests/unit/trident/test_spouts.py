@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+from collections import Counter
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +31,7 @@ from storm_on_spark.trident import (
 )
 from storm_on_spark.trident.spouts.coordinator import MasterBatchCoordinator
 from storm_on_spark.trident.spouts.kinds import as_trident
+from storm_on_spark.trident.spouts.partitioned import Partitions as PartitionsOfTask
 from storm_on_spark.trident.spouts.transactions import Transactions
 from storm_on_spark.trident.state import MemoryMapState
 
@@ -117,8 +121,55 @@ class FailsSome:
 def test_each_tuple_of_a_partitioned_spout_is_counted_once_though_batches_fail(
     spout: Any, tasks: int, pending: int
 ) -> None:
+    counted_once(spout(), tasks, pending)
+
+
+class ComingAndGoing(Partitions):
+    """Partition 0 is away for some batches, and then there again."""
+
+    def __init__(self) -> None:
+        self.listed = list(range(PARTITIONS))
+        self.calls = 0
+
+    def get_partitions_for_batch(self) -> Any:
+        self.calls += 1
+        self.listed[:] = [1, 2] if self.calls in (3, 4) else [0, 1, 2]
+        return self.listed  # the same object, changed
+
+    def exhausted(self, txid: int) -> bool:
+        return super().exhausted(txid - 4)
+
+
+class Listed(Less):
+    def get_ordered_partitions(self, all_partitions: Any) -> Sequence[int]:
+        return list(all_partitions)
+
+
+class ListedPositions(Positions):
+    def get_ordered_partitions(self, all_partitions: Any) -> Sequence[int]:
+        return list(all_partitions)
+
+
+class OpaqueComingAndGoing(Opaque):
+    def get_coordinator(self, conf: Any, context: Any) -> PartitionCoordinator:
+        return ComingAndGoing()
+
+    def get_emitter(self, conf: Any, context: Any) -> OpaquePartitionedEmitter:
+        return Listed()
+
+
+class TransactionalComingAndGoing(Transactional):
+    def get_coordinator(self, conf: Any, context: Any) -> PartitionCoordinator:
+        return ComingAndGoing()
+
+    def get_emitter(self, conf: Any, context: Any) -> PartitionedEmitter:
+        return ListedPositions()
+
+
+def counted_once(spout: Any, tasks: int, pending: int) -> None:
+    """Counts the tuples of a partitioned spout while batches fail."""
     topology = TridentTopology()
-    stream = topology.new_stream("partitions", spout()).parallelism_hint(tasks)
+    stream = topology.new_stream("partitions", spout).parallelism_hint(tasks)
     checked = stream.shuffle().map(FailsSome()).parallelism_hint(2)
     counts = checked.group_by(["partition", "position"]).persistent_aggregate(
         MemoryMapState.Factory(), Count(), "count"
@@ -127,6 +178,26 @@ def test_each_tuple_of_a_partitioned_spout_is_counted_once_though_batches_fail(
     info = run(topology, {"topology.max.spout.pending": pending})
     assert info.components["$mastercoord-bg0"].failed > 0
     assert sorted(gathered.rows) == [(p, at, 1) for p in range(PARTITIONS) for at in range(LENGTH)]
+
+
+@pytest.mark.parametrize("spout", [TransactionalComingAndGoing, OpaqueComingAndGoing])
+def test_a_partition_that_vanishes_and_comes_back_continues_and_the_others_keep_their_tasks(spout: Any) -> None:
+    counted_once(spout(), tasks=2, pending=2)
+
+
+def test_an_emitter_that_takes_the_place_of_another_is_told_its_partitions() -> None:
+    class Refreshed(Less):
+        told: list[Any] = []
+
+        def refresh_partitions(self, partitions: Sequence[Any]) -> None:
+            self.told.append(list(partitions))
+
+    context = SimpleNamespace(this_task_index=1, this_component_id="b", component_tasks=lambda _: [4, 5])
+    known, told = PartitionsOfTask(context), [(1, pickle.dumps(4))]  # type: ignore[arg-type]
+    assert known.mine(Refreshed(), told) == known.mine(Refreshed(), told) == [1, 3]
+    assert Refreshed.told == [[1, 3]]
+    assert pickle.loads(pickle.dumps(known)).mine(Refreshed(), told) == [1, 3]
+    assert Refreshed.told == [[1, 3], [1, 3]]
 
 
 class Waking(ListSpout):
