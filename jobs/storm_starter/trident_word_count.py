@@ -28,8 +28,8 @@ def topology(conf: Mapping[str, Any], drpc: LocalDRPC | None = None) -> Topology
     sentences = [sentence(number) for number in range(int(conf.get(COUNT, DEFAULTS[COUNT])))]
     words = (
         trident.new_stream("spout1", FixedBatchSpout("sentence", 3, sentences))
-        .flat_map(lambda tup: tup["sentence"].split(), "word")
         .name("split")
+        .flat_map(lambda tup: tup["sentence"].split(), "word")
     )
     counts = words.group_by("word").persistent_aggregate(MemoryMapState.Factory(), Count(), "count").parallelism_hint(2)
     if drpc is not None:

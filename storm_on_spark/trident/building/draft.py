@@ -35,8 +35,10 @@ class BatchDraft(Draft):
         made.called, made.hints, made.requests = self.called, self.hints, self.requests
         return made
 
-    def operation(self, processor: Processor, links: Sequence[Link], fields: tuple[str, ...]) -> Link:
-        """Adds an operation."""
+    def operation(self, processor: Processor, links: Sequence[Link], fields: tuple[str, ...], label: str = "") -> Link:
+        """Adds an operation; `label` is what the user calls it."""
+        if label:
+            self.called[self.next_id] = label
         return self.add(Operation(self.next_id, processor, tuple(links), 1, False, caller(), fields=fields))
 
     def renamed(self, link: Link, fields: tuple[str, ...]) -> Link:

@@ -45,7 +45,9 @@ def merged(draft: BatchDraft, streams: Sequence[Any], fields: Names | None) -> S
                 f"merge ({caller()}): streams have the fields {quoted(names)} and {quoted(stream._fields)}; make them "
                 "equally many with project or each"
             )
-    return Stream(draft, draft.operation(Union(len(streams)), [stream._link for stream in streams], names), names)
+    label = _label(streams)
+    link = draft.operation(Union(len(streams)), [stream._link for stream in streams], names, label)
+    return Stream(draft, link, names, label)
 
 
 def reduced(
@@ -79,7 +81,8 @@ def reduced(
     made = (*keys[0], *outputs) if with_keys else outputs
     moved = [stream.partition_by(key) if grouped else stream for stream, key in zip(plain, keys, strict=True)]
     processor = MultiReduce(reducer, parts, len(outputs), with_keys)
-    return Stream(draft, draft.operation(processor, [stream._link for stream in moved], made), made)
+    label = _label(moved)
+    return Stream(draft, draft.operation(processor, [stream._link for stream in moved], made, label), made, label)
 
 
 def joined(
@@ -111,7 +114,12 @@ def joined(
     grouped = [stream.group_by(key) for stream, key in zip(streams, keys, strict=True)]
     own = outputs[len(keys[0]) :] if compact else outputs
     made = reduced(draft, inputs, grouped, reducer, own, compact)
-    return Stream(draft, draft.renamed(made._link, outputs), outputs)
+    return Stream(draft, draft.renamed(made._link, outputs), outputs, made._label)
+
+
+def _label(streams: Sequence[Stream]) -> str:
+    """Returns what the user calls operations on several streams: the names of all of them."""
+    return "-".join(dict.fromkeys(stream._label for stream in streams if stream._label))
 
 
 def _check(draft: BatchDraft, streams: Sequence[Any], what: str) -> None:

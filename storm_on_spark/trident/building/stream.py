@@ -24,6 +24,7 @@ from storm_on_spark.streams.graph.model import Link, Window
 from storm_on_spark.streams.operations.processor import Processor
 from storm_on_spark.trident.building.aggregating import Given, checked_kept, given
 from storm_on_spark.trident.building.draft import BatchDraft, Names, names_of, positions, with_new
+from storm_on_spark.trident.building.state import TridentState
 from storm_on_spark.trident.graph.groupings import BATCH_GLOBAL, IDENTITY
 from storm_on_spark.trident.operations import values as on_rows
 from storm_on_spark.trident.operations.aggregating import Aggregate
@@ -49,10 +50,11 @@ class Stream:
     bolt until tuples have to change tasks.
     """
 
-    def __init__(self, draft: BatchDraft, link: Link, fields: tuple[str, ...]) -> None:
+    def __init__(self, draft: BatchDraft, link: Link, fields: tuple[str, ...], label: str = "") -> None:
         self._draft = draft
         self._link = link
         self._fields = fields
+        self._label = label
 
     @property
     def output_fields(self) -> Fields:
@@ -60,8 +62,11 @@ class Stream:
         return Fields(self._fields)
 
     def name(self, name: str) -> Stream:
-        """Names the operation before: the bolt's id contains it."""
-        self._draft.called[self._link.port.node] = name
+        """Names the operations that are added from here on: the ids of their bolts contain it."""
+        return Stream(self._draft, self._link, self._fields, name)
+
+    def to_stream(self) -> Stream:
+        """Returns the stream itself, for code that is given a stream or a grouped one."""
         return self
 
     def parallelism_hint(self, tasks: int) -> Stream:
@@ -76,15 +81,17 @@ class Stream:
 
     # --- single tuples ------------------------------------------------------------------------------------------------
 
-    def each(self, inputs: Names, function: Any, fields: Names | None = None) -> Stream:
+    def each(self, inputs: Any, function: Any = None, fields: Names | None = None) -> Stream:
         """Returns the stream with further fields, or of fewer tuples.
 
         Args:
-            inputs: the fields that the function gets.
+            inputs: the fields that the function gets; may be left out.
             function: a `BaseFunction`; a `BaseFilter`; or a plain function of the tuple. That returns any number of
                 results, such as a list or a generator; without `fields` it says whether the tuple stays.
             fields: the new fields. With one of them, a result is its value, and otherwise a tuple of all values.
         """
+        if callable(inputs) or isinstance(inputs, (BaseFunction, BaseFilter)):
+            inputs, function, fields = self._fields, inputs, function
         chosen = positions(self._fields, names_of(inputs), "each")
         new = names_of(fields)
         if isinstance(function, BaseFilter) or (not isinstance(function, BaseFunction) and not new):
@@ -246,15 +253,21 @@ class Stream:
 
     # --- state --------------------------------------------------------------------------------------------------------
 
-    def partition_persist(self, factory: Any, inputs: Names, updater: Any, fields: Names | None = None) -> TridentState:
+    def partition_persist(
+        self, factory: Any, inputs: Any, updater: Any = None, fields: Names | None = None
+    ) -> TridentState:
         """Writes the tuples of each batch to a state, in the order of batches.
 
         Args:
             factory: a `StateFactory`.
-            inputs: the fields that the updater gets.
+            inputs: the fields that the updater gets; may be left out.
             updater: a `StateUpdater`.
             fields: those that the updater emits, for `new_values_stream`.
         """
+        if hasattr(inputs, "update_state"):
+            inputs, updater, fields = self._fields, inputs, updater
+        if not hasattr(updater, "update_state"):
+            raise InvalidTopologyError(f"partition_persist ({caller()}) takes a StateUpdater, not {kind_of(updater)}")
         chosen = positions(self._fields, names_of(inputs), "partition_persist")
         return self._persisted(factory, updater, chosen, names_of(fields))
 
@@ -276,17 +289,21 @@ class Stream:
         updater = AggregateValue(found.aggregator)
         return stream.global_()._persisted(factory, updater, chosen, found.outputs)
 
-    def state_query(self, state: TridentState, inputs: Names, function: Any, fields: Names) -> Stream:
+    def state_query(self, state: TridentState, inputs: Any, function: Any, fields: Names | None = None) -> Stream:
         """Returns the stream with further fields, from what a state answers.
 
         The state answers in its own tasks: repartition the stream so that each tuple gets to the right one.
 
         Args:
             state: what is asked.
-            inputs: the fields that the function gets.
+            inputs: the fields that the function gets; may be left out.
             function: a `QueryFunction`.
             fields: the new fields.
         """
+        if hasattr(inputs, "batch_retrieve"):
+            inputs, function, fields = self._fields, inputs, function
+        if not hasattr(function, "batch_retrieve"):
+            raise InvalidTopologyError(f"state_query ({caller()}) takes a QueryFunction, not {kind_of(function)}")
         new = names_of(fields)
         if not isinstance(state, TridentState):
             raise InvalidTopologyError(f"state_query ({caller()}) takes a TridentState, not {kind_of(state)}")
@@ -299,10 +316,11 @@ class Stream:
     # --- inner --------------------------------------------------------------------------------------------------------
 
     def _added(self, processor: Processor, fields: tuple[str, ...]) -> Stream:
-        return Stream(self._draft, self._draft.operation(processor, [self._link], fields), fields)
+        link = self._draft.operation(processor, [self._link], fields, self._label)
+        return Stream(self._draft, link, fields, self._label)
 
     def _moved(self, grouping: Grouping) -> Stream:
-        return Stream(self._draft, replace(self._link, grouping=grouping), self._fields)
+        return Stream(self._draft, replace(self._link, grouping=grouping), self._fields, self._label)
 
     def _windowed(self, window: Window, found: Given) -> Stream:
         if window.timestamp_field is not None:
@@ -357,8 +375,17 @@ class GroupedStream:
         return self._stream.output_fields
 
     def name(self, name: str) -> GroupedStream:
-        """Names the operation before."""
+        """Names the operations that are added from here on."""
         return GroupedStream(self._stream.name(name), self._keys)
+
+    @property
+    def group_fields(self) -> Fields:
+        """The fields whose values a group has in common."""
+        return Fields(self._keys)
+
+    def each(self, inputs: Any, function: Any = None, fields: Names | None = None) -> GroupedStream:
+        """Returns the stream in the same groups, with further fields or of fewer tuples; see `Stream.each`."""
+        return GroupedStream(self._stream.each(inputs, function, fields), self._keys)
 
     def to_stream(self) -> Stream:
         """Returns the stream without its groups."""
@@ -368,9 +395,10 @@ class GroupedStream:
         """Returns the stream of the aggregates of each group of each batch: the group's fields, then the results'."""
         return self._totals([given(inputs, aggregator, fields, "aggregate")])
 
-    def partition_aggregate(self, inputs: Any, aggregator: Any, fields: Names | None = None) -> Stream:
-        """Returns the stream of the aggregates of each group of each batch, in each task."""
-        return self._stream._aggregated(self._keys, [given(inputs, aggregator, fields, "partition_aggregate")])
+    def partition_aggregate(self, inputs: Any, aggregator: Any, fields: Names | None = None) -> GroupedStream:
+        """Returns the aggregates of each group of each batch, in each task; as in Storm, they are still grouped."""
+        found = given(inputs, aggregator, fields, "partition_aggregate")
+        return GroupedStream(self._stream._aggregated(self._keys, [found]), self._keys)
 
     def chained_agg(self) -> ChainedAggregation:
         """Begins several aggregations of the same groups; end them with `chain_end`."""
@@ -398,7 +426,7 @@ class GroupedStream:
         made = with_new(self._keys, found.outputs, "persistent_aggregate")
         return stream.partition_by(self._keys)._persisted(factory, updater, chosen, made)
 
-    def state_query(self, state: TridentState, inputs: Names, function: Any, fields: Names) -> Stream:
+    def state_query(self, state: TridentState, inputs: Any, function: Any, fields: Names | None = None) -> Stream:
         """Returns the stream with further fields, from a state's answers for each group; see `Stream.state_query`."""
         return self._stream.partition_by(self._keys).state_query(state, inputs, function, fields)
 
@@ -444,35 +472,6 @@ class ChainedAggregation:
         self._aggregations.append(found)
         self._total = total
         return self
-
-
-class TridentState:
-    """A state that batches are written to, or that is only asked; Storm's `TridentState`."""
-
-    def __init__(self, draft: BatchDraft, factory: Any, stream: Stream | None) -> None:
-        self._draft = draft
-        self.factory = factory
-        self._stream = stream
-        self._owner = None if stream is None else stream._link.port.node
-
-    def new_values_stream(self) -> Stream:
-        """Returns the stream of what is new in the state: what its updater emits.
-
-        Raises:
-            InvalidTopologyError: it is a static state, to which nothing is written.
-        """
-        if self._stream is None:
-            raise InvalidTopologyError(f"new_values_stream ({caller()}): nothing is written to a static state")
-        return self._stream
-
-    def parallelism_hint(self, tasks: int) -> TridentState:
-        """Asks for a number of tasks, over which the state is spread."""
-        self.new_values_stream().parallelism_hint(tasks)
-        return self
-
-    def used_by(self, number: int) -> int:
-        """Returns the operation that has the state. Of a static one each operation has its own."""
-        return number if self._owner is None else self._owner
 
 
 def _callable(function: Any, what: str) -> Any:

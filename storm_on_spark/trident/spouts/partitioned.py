@@ -143,8 +143,8 @@ Told = list[tuple[int, bytes]]
 class _Coordinates(BatchCoordinator):
     """Tells emitters the partitions of each batch; those of a batch stay the same.
 
-    It tells all that was said since the last batch that is committed: so each task hears of all changes, in their order,
-    also if one of them failed before.
+    It tells all that was said since the last batch that is committed: so each task hears of all changes, in their
+    order, also if one of them failed before.
     """
 
     def __init__(self, coordinator: PartitionCoordinator, again: bool) -> None:
@@ -196,7 +196,7 @@ class Partitions:
         self._owners: dict[Any, int] = {}
         #: The number of what was told last.
         self._heard = 0
-        #: What the emitter was told last, and the number of those that are ordered. A new emitter has been told nothing.
+        #: What the emitter was told last, and what was ordered last. A new emitter has been told nothing.
         self._refreshed: list[Any] | None = None
         self._ordered: tuple[int, list[Any]] = (0, [])
 
@@ -208,7 +208,8 @@ class Partitions:
         last, _ = told[-1]
         for number, said in told:
             if number > self._heard or (number == last and number != self._ordered[0]):
-                self._ordered = number, list(emitter.get_ordered_partitions(pickle.loads(said)))
+                partitions = pickle.loads(said)  # noqa: S301 # of our own coordinator
+                self._ordered = number, list(emitter.get_ordered_partitions(partitions))
             if number > self._heard:
                 self._share_out(self._ordered[1])
                 self._heard = number

@@ -46,7 +46,7 @@ def test_30_000_messages_are_counted_once_each_over_kills(
         .parallelism_hint(2)
     )
     # In the commit: the state has the batch, and what comes behind it dies.
-    counts.new_values_stream().peek(DiesAt(str(tmp_path), "count", AMID_COMMIT)).shuffle().filter(bool).name("sink")
+    counts.new_values_stream().peek(DiesAt(str(tmp_path), "count", AMID_COMMIT)).shuffle().name("sink").filter(bool)
     conf = {
         "topology.profile": profile,
         "topology.trident.batch.emit.interval.millis": 1,

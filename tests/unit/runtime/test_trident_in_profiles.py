@@ -77,7 +77,7 @@ def topology(fails: bool) -> TridentTopology:
     passes = Passes(8, 21) if fails else Passes()
     spread = numbers.shuffle().partition_aggregate(["number", "key"], passes, ["n", "key"]).parallelism_hint(2)
     counts = spread.group_by("key").persistent_aggregate(CountsFactory(), Count(), "count").parallelism_hint(2)
-    counts.new_values_stream().name("counts").shuffle().filter(bool)
+    counts.new_values_stream().shuffle().name("counts").filter(bool)
     return made
 
 

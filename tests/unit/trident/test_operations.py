@@ -20,8 +20,10 @@ from storm_on_spark.trident import (
     FixedBatchSpout,
     Negate,
     Stream,
+    Sum,
     TridentTopology,
 )
+from storm_on_spark.trident.state import MemoryMapState, QueryFunction, StateUpdater
 
 NUMBERS = [[number] for number in range(10)]
 PEEKED: list[Any] = []
@@ -209,13 +211,58 @@ def test_apply_assembly_uses_a_chain_again() -> None:
     assert results(NUMBERS[:3], lambda s: s.apply_assembly(doubled).apply_assembly(doubled)) == [(0,), (4,), (8,)]
 
 
-def test_names_and_parallelism_hints_are_of_the_bolt() -> None:
+def test_names_are_of_the_operations_that_follow_and_parallelism_hints_of_the_bolt() -> None:
     topology = TridentTopology()
     lines = topology.new_stream("lines", FixedBatchSpout("line", 2, [["a"]])).parallelism_hint(2)
-    lines.shuffle().map(lambda tup: tup[0]).name("upper").parallelism_hint(4).filter(bool).parallelism_hint(3)
+    upper = lines.shuffle().name("upper").map(lambda tup: tup[0]).parallelism_hint(4).filter(bool).parallelism_hint(3)
+    counted = upper.name("words").group_by("line").name("count").aggregate(Count(), "n")
+    topology.merge(lines, counted.project("n")).shuffle().filter(bool)
     built = topology.build()
     assert built["b-0-spout-lines"].parallelism == 1, "each task would emit the whole of a batch"
-    assert built["b-1-upper"].parallelism == 4
+    assert built["b-1-upper-count"].parallelism == 4
+    assert list(built.bolts)[2:] == ["b-2-count", "b-3-count", "b-4-count"]
+
+
+def test_input_fields_may_be_left_out() -> None:
+    topology = TridentTopology()
+    numbers = topology.new_stream("numbers", FixedBatchSpout("n", 2, [[1], [2]]))
+    numbers = numbers.each(lambda tup: [tup["n"] * 10], "ten").each(lambda tup: tup["n"] > 1)
+    state = numbers.partition_persist(MemoryMapState.Factory(), Keeps(), ["n", "ten"])
+    answered = Gathered(state.new_values_stream().state_query(state, Knows(), "known"))
+    run(topology)
+    assert answered.rows == [(2, 20, [2, 20])]
+    with pytest.raises(InvalidTopologyError, match=r"partition_persist \(.*\) takes a StateUpdater, not 3"):
+        numbers.partition_persist(MemoryMapState.Factory(), "n", 3)
+    with pytest.raises(InvalidTopologyError, match=r"state_query \(.*\) takes a QueryFunction, not 3"):
+        numbers.state_query(state, "n", 3, "known")
+
+
+class Keeps(StateUpdater[Any]):
+    def update_state(self, state: Any, tuples: Any, collector: Any) -> None:
+        state.multi_put([[tup[0]] for tup in tuples], [list(tup) for tup in tuples])
+        for tup in tuples:
+            collector.emit(list(tup))
+
+
+class Knows(QueryFunction[Any]):
+    def batch_retrieve(self, state: Any, tuples: Any) -> Any:
+        return state.multi_get([[tup[0]] for tup in tuples])
+
+    def execute(self, tup: Any, result: Any, collector: Any) -> None:
+        collector.emit([result])
+
+
+def test_a_grouped_stream_stays_grouped_over_each_and_partition_aggregate() -> None:
+    rows = [["a", 1], ["b", 2], ["a", 3]]
+
+    def program(stream: Stream) -> Stream:
+        tens = stream.group_by("key").each("value", lambda tup: [tup["value"] * 10], "ten")
+        sums = tens.partition_aggregate("ten", Sum(), "sum")
+        assert (sums.group_fields, sums.output_fields) == (Fields("key"), Fields("key", "sum"))
+        assert sums.to_stream().to_stream().output_fields == Fields("key", "sum")
+        return sums.aggregate("sum", Sum(), "total")
+
+    assert sorted(results(rows, program, ["key", "value"], size=2)) == [("a", 10), ("a", 30), ("b", 20)]
 
 
 def test_messages_name_operation_and_place() -> None:

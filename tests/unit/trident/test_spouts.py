@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -186,18 +185,18 @@ def test_a_partition_that_vanishes_and_comes_back_continues_and_the_others_keep_
 
 
 def test_an_emitter_that_takes_the_place_of_another_is_told_its_partitions() -> None:
-    class Refreshed(Less):
-        told: list[Any] = []
+    refreshed: list[Any] = []
 
+    class Refreshed(Less):
         def refresh_partitions(self, partitions: Sequence[Any]) -> None:
-            self.told.append(list(partitions))
+            refreshed.append(list(partitions))
 
     context = SimpleNamespace(this_task_index=1, this_component_id="b", component_tasks=lambda _: [4, 5])
     known, told = PartitionsOfTask(context), [(1, pickle.dumps(4))]  # type: ignore[arg-type]
     assert known.mine(Refreshed(), told) == known.mine(Refreshed(), told) == [1, 3]
-    assert Refreshed.told == [[1, 3]]
+    assert refreshed == [[1, 3]]
     assert pickle.loads(pickle.dumps(known)).mine(Refreshed(), told) == [1, 3]
-    assert Refreshed.told == [[1, 3], [1, 3]]
+    assert refreshed == [[1, 3], [1, 3]]
 
 
 class Waking(ListSpout):
