@@ -17,8 +17,8 @@ from storm_on_spark.drpc.credentials import login_of
 from storm_on_spark.drpc.errors import DRPCExecutionException
 from storm_on_spark.drpc.messages import UnknownAnswerError, decode_answer, encode_call
 
-MOST_BYTES: Final = 1 << 24
-"""Of an answer."""
+MOST_BYTES: Final = 1 << 25
+"""Of an answer. A server takes calls of up to 16 MB, and hands out no more than one such request at a time."""
 _READ_BYTES: Final = 1 << 16
 _LENGTH: Final = struct.Struct("!i")
 _HEAD: Final = struct.Struct("!Bi")

@@ -97,6 +97,8 @@ class DRPCSpout(BaseRichSpout):
         self._collector = collector
         self._waker: Waker = _NoWaker()
         self._requests: deque[Fetched] = deque()
+        #: Whether what was emitted has yet to get on its way: the executor sends it when a call emits nothing.
+        self._emitted = False
         self._fetchers: list[Fetcher] = []
         self._connections: dict[Address, DRPCConnection] = {}
         if self._server is not None:
@@ -114,6 +116,9 @@ class DRPCSpout(BaseRichSpout):
         if not self._fetchers:
             self._fetchers = [Fetcher(server, self.function, self._requests, self._waker) for server in self._servers]
         if not self._requests:
+            if self._emitted:
+                self._emitted = False  # the next question is asked when this request is on its way
+                return
             for fetcher in self._fetchers:
                 fetcher.fetch()
         try:
@@ -122,6 +127,7 @@ class DRPCSpout(BaseRichSpout):
             return
         info = write_return_info(request.id, request.server, own_login=self._server is not None)
         self._collector.emit([request.arguments, info], message_id=(request.server, request.id))
+        self._emitted = True
 
     def fail(self, message_id: Any) -> None:
         """Fails the request."""

@@ -21,6 +21,9 @@ MOST_NAME: Final = 200
 """Characters of a function's name."""
 MOST_REQUESTS: Final = 10_000
 """Unfinished requests of one server, of all functions."""
+MOST_FETCHED_CHARACTERS: Final = 1 << 20
+"""Arguments that are handed out at a time, unless a single request has more: a topology refuses an answer above 32 MB, and
+what it is handed is lost with it."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,14 @@ class Requests:
     def fetch(self, function: str, most: int) -> list[Request]:
         """Returns up to `most` requests that wait, the oldest first; they are worked on from now on."""
         found: list[Request] = []
-        queue = self._waiting.get(function)
+        queue, characters = self._waiting.get(function), 0
         while queue and len(found) < most:
-            found.append(self._open[queue.popleft()].request)
+            request = self._open[queue[0]].request
+            characters += len(request.arguments)
+            if found and characters > MOST_FETCHED_CHARACTERS:
+                break
+            queue.popleft()
+            found.append(request)
         self._tidy(function)
         return found
 

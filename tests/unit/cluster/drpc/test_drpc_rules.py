@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storm_on_spark.cluster.drpc.rules import MOST_NAME, Requests
+from storm_on_spark.cluster.drpc.rules import MOST_FETCHED_CHARACTERS, MOST_NAME, Requests
 from storm_on_spark.drpc import DRPCExceptionType, DRPCExecutionException
 
 
@@ -25,6 +25,13 @@ def test_requests_are_fetched_in_order_by_function_and_once() -> None:
     assert [each.arguments for each in rules.fetch("f", 2)] == ["4"]
     assert rules.fetch("f", 2) == rules.fetch("unknown", 1) == []
     assert [each.arguments for each in rules.fetch("g", 9)] == ["2"]
+
+
+def test_an_answer_to_a_topology_holds_no_more_than_it_takes_but_a_single_request_of_any_size() -> None:
+    rules = requests()
+    for size in (MOST_FETCHED_CHARACTERS + 1, 3, MOST_FETCHED_CHARACTERS - 3, 1):
+        rules.submit("f", "x" * size, 0.0)
+    assert [len(rules.fetch("f", 9)) for _ in range(4)] == [1, 2, 1, 0]
 
 
 def test_the_same_request_twice_is_two_requests() -> None:
