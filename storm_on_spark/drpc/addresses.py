@@ -24,6 +24,7 @@ class DRPCSettings(Settings):
     port: Annotated[int, Config.DRPC_PORT]
     invocations_port: Annotated[int, Config.DRPC_INVOCATIONS_PORT]
     timeout_secs: Annotated[int, Config.DRPC_REQUEST_TIMEOUT_SECS]
+    most_bytes: Annotated[int, Config.DRPC_MAX_BUFFER_SIZE]
 
     def hosts(self) -> tuple[str, ...]:
         """Returns the servers' hosts.

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
+from storm_on_spark.api.config import Config
 from storm_on_spark.drpc.addresses import DRPCSettings, address_of
 from storm_on_spark.drpc.connection import DRPCConnection
 from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException
 
+_FRAME_BYTES: Final = 256
+"""Of a call, around its arguments."""
 _GRACE_SECS: Final = 10.0
 """By which a client waits longer than the server does."""
 
@@ -40,6 +43,7 @@ class DRPCClient:
     ) -> None:
         settings = DRPCSettings.of(conf)
         address = address_of(conf, host or settings.hosts()[0], settings.port if port is None else port)
+        self._most = settings.most_bytes
         self._timeout = settings.timeout_secs + _GRACE_SECS if timeout_secs is None else timeout_secs
         self._connection = DRPCConnection(address, "DistributedRPC", self._timeout)
         self._lock = threading.Lock()
@@ -49,7 +53,8 @@ class DRPCClient:
 
         Raises:
             DRPCExecutionException: there is no result; its type says why. INTERNAL_ERROR: the server takes no more
-                requests, or it can't be reached, or the connection broke, and then the request may have been executed.
+                requests, or it can't be reached, or the connection broke, and then the request may have been executed;
+                or an argument is text that UTF-8 doesn't have.
             AuthenticationError: the server does not let this client in.
             TypeError: an argument is no text.
         """
@@ -65,8 +70,12 @@ class DRPCClient:
                     DRPCExceptionType.SERVER_TIMEOUT,
                 ) from error
             except OSError as error:
+                # A server says nothing to a call that is too long: it hangs up.
+                size = len(arguments.encode())
+                hint = f" (arguments of {size:,} bytes; {Config.DRPC_MAX_BUFFER_SIZE} is {self._most:,} here)"
                 raise DRPCExecutionException(
-                    f"the DRPC server {self._connection.address} can't be reached: {error.strerror or error}",
+                    f"the DRPC server {self._connection.address} can't be reached: {error.strerror or error}"
+                    + (hint if size > self._most - _FRAME_BYTES else ""),
                     DRPCExceptionType.INTERNAL_ERROR,
                 ) from error
         return found

@@ -45,3 +45,24 @@ class DRPCExecutionException(StormError, RuntimeError):  # noqa: N818  # Storm's
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (str(self), self.type)
+
+
+def check_text(text: str) -> None:
+    """Checks that text can be sent.
+
+    Raises:
+        DRPCExecutionException: it has half of a surrogate pair, which UTF-8 doesn't have.
+
+    Example:
+        >>> check_text("ok" + chr(0xDCFF))
+        Traceback (most recent call last):
+        ...
+        storm_on_spark.drpc.errors.DRPCExecutionException: U+DCFF at position 2 is no character that UTF-8 has
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DRPCExecutionException(
+            f"U+{ord(text[error.start]):04X} at position {error.start} is no character that UTF-8 has",
+            DRPCExceptionType.INTERNAL_ERROR,
+        ) from error

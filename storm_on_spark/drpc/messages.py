@@ -9,7 +9,7 @@ import functools
 from typing import Any
 
 from storm_on_spark.cluster.errors import AuthenticationError
-from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException
+from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException, check_text
 from storm_on_spark.drpc.interface import from_wire, interface
 
 
@@ -41,10 +41,15 @@ def encode_call(service: str, method: str, number: int, arguments: tuple[Any, ..
         method: its name.
         number: of the call.
         arguments: in the interface's order.
+
+    Raises:
+        DRPCExecutionException: an argument is text that UTF-8 doesn't have.
     """
     protocol, buffer = binary()
     wanted = getattr(getattr(interface(), service), f"{method}_args")()
     for place, value in enumerate(arguments, 1):
+        if isinstance(value, str):
+            check_text(value)
         setattr(wanted, wanted.thrift_spec[place][1], value)
     out = buffer()
     writing = protocol(out)

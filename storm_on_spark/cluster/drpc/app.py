@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,7 +14,7 @@ from storm_on_spark.cluster.drpc.broker import Broker
 from storm_on_spark.cluster.drpc.rights import FunctionRights
 from storm_on_spark.cluster.errors import ForbiddenError, LimitError
 from storm_on_spark.cluster.http.guard import caller_of, is_trusted
-from storm_on_spark.cluster.http.messages import BODY_SECS, ErrorBody, answer, path_parameter, read_body, refusal
+from storm_on_spark.cluster.http.messages import BODY_SECS, ErrorBody, answer, read_body, refusal
 from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException
 
 STATUS: Final = {
@@ -34,8 +35,7 @@ def make_app(broker: Broker, most_bytes: int, rights: FunctionRights | None = No
         rights: who may call what; None if everybody may call all.
     """
 
-    async def execute(request: Request, arguments: str) -> Response:
-        function = path_parameter(request, "function")
+    async def execute(request: Request, function: str, arguments: str) -> Response:
         if rights is not None and not is_trusted(request):
             try:
                 rights.check_client(caller_of(request) or None, function)
@@ -49,23 +49,43 @@ def make_app(broker: Broker, most_bytes: int, rights: FunctionRights | None = No
 
     async def post(request: Request) -> Response:
         try:
+            function, rest = _path(request)
+            if rest:
+                return answer(ErrorBody(error="Not Found", error_message="the arguments of a POST are its body"), 404)
             arguments = (await read_body(request, most_bytes)).decode()
         except TimeoutError:
             return refusal(LimitError(f"a request has at most {BODY_SECS:g} s to arrive"))
         except UnicodeDecodeError as error:
-            text = f"the arguments are not UTF-8: {error.reason} at byte {error.start}"
-            return answer(ErrorBody(error="Bad Request", error_message=text), 400)
+            return _not_utf8(error)
         except LimitError as error:
             return refusal(error)
-        return await execute(request, arguments)
+        return await execute(request, function, arguments)
 
     async def get(request: Request) -> Response:
-        return await execute(request, request.path_params.get("arguments", ""))
+        try:
+            function, arguments = _path(request)
+        except UnicodeDecodeError as error:
+            return _not_utf8(error)
+        return await execute(request, function, arguments)
 
     return Starlette(
         routes=[
-            Route("/drpc/{function}", post, methods=["POST"]),
-            Route("/drpc/{function}", get, methods=["GET"]),
-            Route("/drpc/{function}/{arguments:path}", get, methods=["GET"]),
+            Route("/drpc/{path:path}", post, methods=["POST"]),
+            Route("/drpc/{path:path}", get, methods=["GET"]),
         ]
     )
+
+
+def _path(request: Request) -> tuple[str, str]:
+    """Returns function and arguments. A slash in the name of a function is `%2F`.
+
+    Raises:
+        UnicodeDecodeError: one of them is not UTF-8.
+    """
+    _, _, function, *arguments = request.scope["raw_path"].split(b"/", 3)
+    return unquote_to_bytes(function).decode(), unquote_to_bytes(b"".join(arguments)).decode()
+
+
+def _not_utf8(error: UnicodeDecodeError) -> Response:
+    text = f"function and arguments are UTF-8, and these are not: {error.reason} at byte {error.start}"
+    return answer(ErrorBody(error="Bad Request", error_message=text), 400)

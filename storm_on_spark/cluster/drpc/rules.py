@@ -15,15 +15,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException
+from storm_on_spark.drpc.errors import DRPCExceptionType, DRPCExecutionException, check_text
 
 MOST_NAME: Final = 200
 """Characters of a function's name."""
 MOST_REQUESTS: Final = 10_000
 """Unfinished requests of one server, of all functions."""
 MOST_FETCHED_CHARACTERS: Final = 1 << 20
-"""Arguments that are handed out at a time, unless a single request has more: a topology refuses an answer above 32 MB, and
-what it is handed is lost with it."""
+"""Arguments that are handed out at a time, unless a single request has more: a topology refuses an answer above 32 MB,
+and what it is handed is lost with it."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,13 @@ class Requests:
         """Takes a request and returns its id.
 
         Raises:
-            DRPCExecutionException: the server ends, the name is none, or too many wait.
+            DRPCExecutionException: the server ends, the name is none, the arguments can't be handed out, or too many
+                wait.
         """
         if self._closed:
             raise _shut_down()
+        check_text(function)
+        check_text(arguments)
         if not 0 < len(function) <= MOST_NAME:
             raise DRPCExecutionException(
                 f"the name of a function has 1 to {MOST_NAME} characters, and this one {len(function):,}",

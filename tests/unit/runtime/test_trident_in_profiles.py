@@ -76,8 +76,13 @@ def topology(fails: bool) -> TridentTopology:
     numbers = made.new_stream("numbers", FixedBatchSpout(["number", "key"], BATCH, rows))
     passes = Passes(8, 21) if fails else Passes()
     spread = numbers.shuffle().partition_aggregate(["number", "key"], passes, ["n", "key"]).parallelism_hint(2)
-    counts = spread.group_by("key").persistent_aggregate(CountsFactory(), Count(), "count").parallelism_hint(2)
-    counts.new_values_stream().shuffle().name("counts").filter(bool)
+    counts = (
+        spread.name("counts")
+        .group_by("key")
+        .persistent_aggregate(CountsFactory(), Count(), "count")
+        .parallelism_hint(2)
+    )
+    counts.new_values_stream().shuffle().filter(bool)
     return made
 
 

@@ -56,15 +56,17 @@ def client(server: DRPCServer, **conf) -> DRPCClient:
 
 
 class Answering(threading.Thread):
-    """Answers the requests of `f` until it has been asked for "end"."""
+    """Answers the requests of a function until it has been asked for "end"."""
 
-    def __init__(self, server: DRPCServer, answer: Callable[[DRPCConnection, object], None]) -> None:
+    def __init__(
+        self, server: DRPCServer, answer: Callable[[DRPCConnection, object], None], function: str = "f"
+    ) -> None:
         super().__init__(daemon=True)
-        self._connection, self._answer = topology(server), answer
+        self._connection, self._answer, self._function = topology(server), answer, function
 
     def run(self) -> None:
         while True:
-            for request in self._connection.call("fetchRequests", "f", 10, 10_000):
+            for request in self._connection.call("fetchRequests", self._function, 10, 10_000):
                 if request.func_args == "end":
                     self._connection.call("result", request.request_id, "ended")
                     self._connection.close()
@@ -89,7 +91,7 @@ def test_a_request_is_answered_over_thrift_and_http(server: DRPCServer) -> None:
         assert [thrift.execute("f", text) for text in ("a", "ä€ \n", "")] == ["a!", "ä€ \n!", "!"]
         assert http.post("/drpc/f", content="in a body").text == "in a body!"
         assert http.get("/drpc/f/of%20the/path").text == "of the/path!"
-        assert http.get("/drpc/f").text == "!"
+        assert http.get("/drpc/f").text == http.get("/drpc/f/").text == "!"
         assert thrift.execute("f", "end") == "ended"
     answering.join()
 
@@ -245,7 +247,9 @@ def test_what_is_too_long_or_no_call_is_refused(server: DRPCServer) -> None:
     limit = 1 << 20
     assert httpx.post(f"{server.url}/drpc/f", content=b"x" * (limit + 1)).status_code == 413
     assert httpx.post(f"{server.url}/drpc/f", content=b"\xff").status_code == 400
-    with pytest.raises(DRPCExecutionException, match="can't be reached"):
+    with pytest.raises(
+        DRPCExecutionException, match=r"arguments of 1,048,576 bytes; drpc.max_buffer_size is 1,048,576"
+    ):
         client(server).execute("f", "x" * limit)
     for port in (server.calls.port, server.invocations.port):
         with socket.create_connection((server.calls.host, port)) as connection:
@@ -255,6 +259,24 @@ def test_what_is_too_long_or_no_call_is_refused(server: DRPCServer) -> None:
         connected(server.calls, "DistributedRPCInvocations").call("fetchRequest", "f")
     # The ports of Thrift serve no HTTP.
     assert httpx.get(f"http://{server.calls}/drpc/f").status_code == 404
+
+
+def test_the_name_of_a_function_may_have_slashes_and_what_is_not_utf8_is_refused(server: DRPCServer) -> None:
+    answering = Answering(server, exclaim, "a/ü")
+    answering.start()
+    with httpx.Client(base_url=server.url) as http:
+        assert http.get("/drpc/a%2F%C3%BC/x%2Fy/z").text == "x/y/z!"
+        assert http.post("/drpc/a%2F%C3%BC", content="x").text == "x!"
+        assert http.post("/drpc/a%2F%C3%BC/x", content="x").status_code == 404
+        for path in ("/drpc/a%2F%C3%BC/%FF", "/drpc/%FF/x"):
+            assert "not: invalid start byte at byte 0" in http.get(path).json()["errorMessage"]
+    half = "\udcff"
+    for ask in (client(server).execute, server.execute):
+        with pytest.raises(DRPCExecutionException, match=r"U\+DCFF at position 1 is no character that UTF-8 has"):
+            ask("a/ü", "x" + half)
+        assert ask("a/ü", "x") == "x!", "those that follow are answered"
+    assert server.execute("a/ü", "end") == "ended"
+    answering.join()
 
 
 def test_a_web_page_of_another_site_is_refused(server: DRPCServer) -> None:
