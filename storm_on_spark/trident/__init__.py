@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from storm_on_spark.trident.batches import TransactionAttempt
 from storm_on_spark.trident.building.joining import JoinOutFieldsMode, JoinType
-from storm_on_spark.trident.building.state import TridentState
-from storm_on_spark.trident.building.stream import ChainedAggregation, GroupedStream, Stream
+from storm_on_spark.trident.building.stream import ChainedAggregation, GroupedStream, Stream, TridentState
 from storm_on_spark.trident.building.topology import TridentTopology
 from storm_on_spark.trident.operations.builtin import Count, Debug, Equals, FilterNull, FirstN, Max, Min, Negate, Sum
 from storm_on_spark.trident.operations.functions import (

@@ -8,9 +8,11 @@ from typing import Any
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.streams.building.functions import caller
+from storm_on_spark.streams.graph.model import Window
 from storm_on_spark.trident.building.draft import Names, names_of, positions
 from storm_on_spark.trident.operations.aggregating import ByAggregator, ByCombiner, ByReducer, Column, Folding
 from storm_on_spark.trident.operations.functions import Aggregator, CombinerAggregator, ReducerAggregator
+from storm_on_spark.windowing.definition import Duration
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,23 @@ def checked_kept(found: Given) -> Given:
             "kept is one value"
         )
     return found
+
+
+def by_time(window: Any, what: str) -> bool:
+    """Returns whether a window goes by time, and not by the number of tuples.
+
+    Raises:
+        InvalidTopologyError: batches have no such windows.
+    """
+    if not isinstance(window, Window):
+        raise InvalidTopologyError(
+            f"{what} ({caller()}) takes SlidingWindows.of(...) or TumblingWindows.of(...), not {kind_of(window)}"
+        )
+    if window.timestamp_field is not None:
+        raise InvalidTopologyError(
+            f"{what} ({caller()}): windows over batches go by the time at which a batch is committed; "
+            "use the Streams API for the time of events"
+        )
+    if type(window.length) is not type(window.slide):
+        raise InvalidTopologyError(f"{what} ({caller()}): length and slide are both a Count, or both a Duration")
+    return isinstance(window.length, Duration)

@@ -22,9 +22,8 @@ from storm_on_spark.streams.building.functions import caller, checked, checked_p
 from storm_on_spark.streams.building.windows import SlidingWindows, TumblingWindows
 from storm_on_spark.streams.graph.model import Link, Window
 from storm_on_spark.streams.operations.processor import Processor
-from storm_on_spark.trident.building.aggregating import Given, checked_kept, given
+from storm_on_spark.trident.building.aggregating import Given, by_time, checked_kept, given
 from storm_on_spark.trident.building.draft import BatchDraft, Names, names_of, positions, with_new
-from storm_on_spark.trident.building.state import TridentState
 from storm_on_spark.trident.graph.groupings import BATCH_GLOBAL, IDENTITY
 from storm_on_spark.trident.operations import values as on_rows
 from storm_on_spark.trident.operations.aggregating import Aggregate
@@ -38,7 +37,7 @@ from storm_on_spark.trident.operations.functions import (
 )
 from storm_on_spark.trident.operations.persisting import AggregateMap, AggregateValue, Persist, Query
 from storm_on_spark.trident.operations.windows import Window as OverBatches
-from storm_on_spark.windowing.definition import Duration, Extent
+from storm_on_spark.windowing.definition import Extent
 
 Aggregators: TypeAlias = Aggregator | CombinerAggregator | ReducerAggregator
 
@@ -245,10 +244,6 @@ class Stream:
 
     def window(self, window: Window, inputs: Any, aggregator: Any, fields: Names | None = None) -> Stream:
         """Returns the stream of the aggregates of windows, from `SlidingWindows.of` or `TumblingWindows.of`."""
-        if not isinstance(window, Window):
-            raise InvalidTopologyError(
-                f"window ({caller()}) takes SlidingWindows.of(...) or TumblingWindows.of(...), not {kind_of(window)}"
-            )
         return self._windowed(window, given(inputs, aggregator, fields, "window"))
 
     # --- state --------------------------------------------------------------------------------------------------------
@@ -323,16 +318,7 @@ class Stream:
         return Stream(self._draft, replace(self._link, grouping=grouping), self._fields, self._label)
 
     def _windowed(self, window: Window, found: Given) -> Stream:
-        if window.timestamp_field is not None:
-            raise InvalidTopologyError(
-                f"{found.what} ({caller()}): windows over batches go by the time at which a batch is committed; "
-                "use the Streams API for the time of events"
-            )
-        if type(window.length) is not type(window.slide):
-            raise InvalidTopologyError(
-                f"{found.what} ({caller()}): length and slide are both a Count, or both a Duration"
-            )
-        timed = isinstance(window.length, Duration)
+        timed = by_time(window, found.what)
         column = found.column(self._fields, False)
         processor = OverBatches(self._fields, column, window.length.value, window.slide.value, timed)
         return self._added(processor, found.outputs)
@@ -472,6 +458,35 @@ class ChainedAggregation:
         self._aggregations.append(found)
         self._total = total
         return self
+
+
+class TridentState:
+    """A state that batches are written to, or that is only asked; Storm's `TridentState`."""
+
+    def __init__(self, draft: BatchDraft, factory: Any, stream: Stream | None) -> None:
+        self._draft = draft
+        self.factory = factory
+        self._stream = stream
+        self._owner = None if stream is None else stream._link.port.node
+
+    def new_values_stream(self) -> Stream:
+        """Returns the stream of what is new in the state: what its updater emits.
+
+        Raises:
+            InvalidTopologyError: it is a static state, to which nothing is written.
+        """
+        if self._stream is None:
+            raise InvalidTopologyError(f"new_values_stream ({caller()}): nothing is written to a static state")
+        return self._stream
+
+    def parallelism_hint(self, tasks: int) -> TridentState:
+        """Asks for a number of tasks, over which the state is spread."""
+        self.new_values_stream().parallelism_hint(tasks)
+        return self
+
+    def used_by(self, number: int) -> int:
+        """Returns the operation that has the state. Of a static one each operation has its own."""
+        return number if self._owner is None else self._owner
 
 
 def _callable(function: Any, what: str) -> Any:

@@ -13,8 +13,7 @@ from storm_on_spark.streams.building.functions import caller
 from storm_on_spark.streams.graph.model import Link, Operation, Port
 from storm_on_spark.trident.building.draft import BatchDraft, Names
 from storm_on_spark.trident.building.joining import JoinOutFieldsMode, JoinType, joined, merged, reduced
-from storm_on_spark.trident.building.state import TridentState
-from storm_on_spark.trident.building.stream import GroupedStream, Stream
+from storm_on_spark.trident.building.stream import GroupedStream, Stream, TridentState
 from storm_on_spark.trident.graph.batches import coordinators
 from storm_on_spark.trident.lowering.lower import lower
 from storm_on_spark.trident.operations.answering import ReturnResultsReducer
