@@ -333,11 +333,11 @@ class PacingRules:
         self._last_cut, self._cut_secs = now, event.secs
 
 
-_REST_SECS: Final = ((3, 0.001), (4, 0.002), (250, 0.004), (350, 0.01))
-_MOST_REST_SECS: Final = 0.02
+_REST_SECS: Final = ((3, 0.001), (4, 0.002), (250, 0.004), (350, 0.01), (750, 0.02))
+_MOST_REST_SECS: Final = 0.05
 """Waits after turns without a tuple, as in Storm's progressive wait strategy: up to which turn in a row, how long. The
-last two are for a spout that has had nothing for a second, and for two: 100 calls a second take 0.9 % of a core, 250
-took 2 %."""
+last three are for a spout that has had nothing for one second, for two and for ten: 100 calls a second take 0.9 % of a
+core, 250 took 2 %."""
 _HELD_SECS: Final = 0.05
 """The same while no spout may be called and nothing waits to be cut: only a message changes that, and it wakes."""
 
