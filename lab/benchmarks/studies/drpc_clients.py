@@ -11,14 +11,16 @@ answered wrongly, counted twice, or be without an end.
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ import psutil
 
 from storm_on_spark import BaseBasicBolt, Fields, LocalCluster, LocalDRPC, Topology
 from storm_on_spark.drpc import DRPCClient, DRPCExecutionException, LinearDRPCTopologyBuilder
+from storm_on_spark.drpc.connection import Address
 from storm_on_spark.testing import crash, crashes
 
 FUNCTION = "count"
@@ -33,6 +36,8 @@ TOTAL = "total"
 """The argument that is answered by how many numbers were counted, and how often all of them together."""
 _REQUEST_SECS = 60
 _WARM_UP = 200
+_HALF = "half"
+_ROOT = Path(__file__).parents[3]
 
 
 class Counting(BaseBasicBolt):
@@ -81,10 +86,16 @@ class Answers:
     secs: float = 0.0
 
 
-def ask(drpc: LocalDRPC, clients: int, numbers: Iterable[int]) -> Answers:
-    """Asks for each number once, by so many clients at once, each with a connection of its own."""
+def ask(address: Address, clients: int, numbers: range, half: Callable[[], None]) -> Answers:
+    """Asks for each number once, by so many clients at once, each with a connection of its own.
+
+    Args:
+        address: of the server.
+        clients: how many.
+        numbers: what they ask.
+        half: called once, when half of the numbers are asked for.
+    """
     given, lock, found = iter(numbers), threading.Lock(), Answers()
-    address = drpc.calls
     conf = {"drpc.servers": [address.host], "nimbus.auth.token.file": address.token_file}
 
     def run() -> None:
@@ -94,6 +105,8 @@ def ask(drpc: LocalDRPC, clients: int, numbers: Iterable[int]) -> Answers:
                     number = next(given, None)
                 if number is None:
                     return
+                if number == numbers[len(numbers) // 2]:
+                    half()
                 began, error, answer = time.perf_counter(), None, ""
                 try:
                     answer = client.execute(FUNCTION, str(number))
@@ -119,6 +132,26 @@ def ask(drpc: LocalDRPC, clients: int, numbers: Iterable[int]) -> Answers:
     return found
 
 
+def asked_elsewhere(address: Address, clients: int, numbers: range, half: Callable[[], object]) -> Answers:
+    """Does what `ask` does in a process of its own: in this one clients and server would take turns."""
+    words = [address.host, address.port, address.token_file, clients, numbers.start, numbers.stop]
+    command = [sys.executable, "-m", "lab.benchmarks.studies.drpc_clients", "--ask", *map(str, words)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as asking:
+        assert asking.stdout is not None
+        if asking.stdout.readline().strip() == _HALF:
+            half()
+        found = json.loads(asking.stdout.read())
+    return Answers(**{**found, "errors": Counter(found["errors"])})
+
+
+def _ask(words: list[str]) -> int:
+    host, port, token_file, clients, start, stop = words
+    address, numbers = Address(host, int(port), token_file), range(int(start), int(stop))
+    found = ask(address, int(clients), numbers, lambda: print(_HALF, flush=True))
+    print(json.dumps(asdict(found)))
+    return 0
+
+
 def kill_spouts() -> int:
     """Kills the processes of this one that run spouts; returns how many."""
     hosts = [child for child in psutil.Process().children(recursive=True) if "spout_host" in " ".join(_words(child))]
@@ -141,21 +174,20 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=30_000)
     parser.add_argument("--profile", default="realtime", help="topology.profile")
     parser.add_argument("--kills", action="store_true", help="let processes die meanwhile")
+    parser.add_argument("--ask", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    dies_at = [options.requests // 6, options.requests // 2] if options.kills else []
+    return _ask(options.ask) if options.ask else _measure(options)
+
+
+def _measure(options: argparse.Namespace) -> int:
+    dies_at = [options.requests // 6, options.requests * 5 // 6] if options.kills else []
     conf = {"drpc.request.timeout.secs": _REQUEST_SECS}
     with tempfile.TemporaryDirectory() as name, LocalDRPC(conf) as drpc, LocalCluster() as cluster:
         folder, killed = Path(name), list[int]()
         cluster.submit_topology(FUNCTION, {"topology.profile": options.profile}, build(drpc, folder, dies_at))
-        ask(drpc, options.clients, range(-_WARM_UP, 0))
-
-        def numbers() -> Iterable[int]:
-            for number in range(options.requests):
-                if options.kills and number == 5 * options.requests // 6:
-                    killed.append(kill_spouts())
-                yield number
-
-        found = ask(drpc, options.clients, numbers())
+        asked_elsewhere(drpc.calls, options.clients, range(-_WARM_UP, 0), lambda: None)
+        faults = (lambda: killed.append(kill_spouts())) if options.kills else (lambda: None)
+        found = asked_elsewhere(drpc.calls, options.clients, range(options.requests), faults)
         counted, times = map(int, drpc.execute(FUNCTION, TOTAL).split())
         died = [crashes(folder / f"crash-{number}") for number in dies_at]
     cuts = statistics.quantiles(found.millis, n=100)
@@ -167,8 +199,8 @@ def main() -> int:
     )
     answered = found.answered + _WARM_UP
     right = not found.wrong and counted == times and answered <= counted <= options.requests + _WARM_UP
-    faults = not options.kills or (died == [1, 1] and killed == [1])
-    return 0 if right and faults and (options.kills or found.answered == options.requests) else 1
+    happened = not options.kills or (died == [1, 1] and killed == [1])
+    return 0 if right and happened and (options.kills or found.answered == options.requests) else 1
 
 
 if __name__ == "__main__":

@@ -107,3 +107,16 @@ def test_windows_go_on_from_batch_to_batch(capsys: pytest.CaptureFixture[str]) -
     count = sum(len(sentence.split()) for sentence in SENTENCES)
     expected = [min(end, job.LENGTH) for end in range(job.SLIDE, count + 1, job.SLIDE)]
     assert printed(job, capsys) == [f"DEBUG(words in the window): [{size}]" for size in expected]
+
+
+def test_a_state_that_fails_some_batches_has_each_word_once(capsys: pytest.CaptureFixture[str]) -> None:
+    import trident_debug_state as job
+
+    lines = printed(job, capsys)
+    assert lines.count(job.FAILS) > COUNT // 3 // job.EVERY
+    shown: dict[str, int] = {}
+    for word, _, count in (line.partition(" => ") for line in lines if line != job.FAILS):
+        # A batch that comes again, as the other task let it fail, changes a value to what it was changed to before.
+        assert int(count) >= shown.get(word, 0)
+        shown[word] = int(count)
+    assert shown == Counter(word for sentence in SENTENCES for word in sentence.split())
