@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +148,7 @@ def _ask(words: list[str]) -> int:
     host, port, token_file, clients, start, stop = words
     address, numbers = Address(host, int(port), token_file), range(int(start), int(stop))
     found = ask(address, int(clients), numbers, lambda: print(_HALF, flush=True))
-    print(json.dumps(asdict(found)))
+    print(json.dumps(vars(found)))
     return 0
 
 

@@ -11,10 +11,13 @@ import httpx
 import pytest
 from waiting import eventually
 
+from lab.benchmarks.studies import drpc_clients
 from storm_on_spark import LocalCluster, LocalDRPC
 from storm_on_spark.cluster.drpc.server import DRPCServer, Ports
 from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.tokens import Tokens
+from storm_on_spark.drpc.connection import DRPCConnection
+from storm_on_spark.testing import crashes
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "jobs" / "storm_starter"))
 
@@ -67,3 +70,31 @@ def test_a_state_of_trident_is_asked_while_it_counts(local_cluster: LocalCluster
         eventually(lambda: json.loads(drpc.execute("words", "the")) == [[the]])
         assert json.loads(drpc.execute("words", "no such words")) == [[0]]
         local_cluster.kill_topology("counts", 0)
+
+
+@pytest.mark.slow
+def test_64_clients_are_answered_once_each_while_processes_die_and_other_clients_leave_or_wait_in_vain(
+    local_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    dies_at, count = [400, 1_600], 2_000
+
+    def others() -> None:
+        waiting = DRPCConnection(drpc.calls, "DistributedRPC")
+        waiting.ask("execute", "nobody", "x")
+        for _ in range(20):
+            leaving = DRPCConnection(drpc.calls, "DistributedRPC")
+            leaving.ask("execute", drpc_clients.FUNCTION, "left")
+            leaving.close()
+        waited.append(waiting)
+
+    waited: list[DRPCConnection] = []
+    with LocalDRPC({"drpc.request.timeout.secs": 100}) as drpc:
+        local_cluster.submit_topology("clients", {}, drpc_clients.build(drpc, tmp_path, dies_at))
+        found = drpc_clients.asked_elsewhere(drpc.calls, 64, range(count), others)
+        assert (found.answered, found.wrong, found.errors) == (count, [], {})
+        counted, times = map(int, drpc.execute(drpc_clients.FUNCTION, drpc_clients.TOTAL).split())
+        assert (counted - count in (0, 1), times - count in range(21)) == (True, True), (counted, times)
+        assert [crashes(tmp_path / f"crash-{number}") for number in dies_at] == [1, 1]
+        assert waited[0].answer("execute") is None
+        waited[0].close()
+        local_cluster.kill_topology("clients", 0)
