@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +15,7 @@ from storm_on_spark.joins.interval import Interval, IntervalJoin
 from storm_on_spark.joins.rules import JoinPlan, Kind, Selector, Step, parse_fields
 from storm_on_spark.joins.selectors import FieldSelector, Key
 from storm_on_spark.windowing.definition import Duration
+from storm_on_spark.windowing.late import LATE_TUPLE_FIELD, LateTuples
 from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from storm_on_spark.api.task.context import TopologyContext
 
 J = TypeVar("J", bound="IntervalJoinBolt")
-
-log = logging.getLogger(__name__)
-
-LATE_TUPLES = "late-tuples"
-"""The counter of tuples that came too late: their time is behind the watermark."""
-LATE_TUPLE_FIELD = "late_tuple"
-"""The field of the stream for late tuples; that of windowed bolts has the same name."""
 
 _WATERMARK = ("watermark",)
 
@@ -218,7 +211,7 @@ class IntervalJoinBolt(BaseStatefulBolt):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Keeps the collector, the context and the streams, and registers the counter of late tuples."""
         self._collector, self._context = collector, context
-        self._late = context.register_counter(LATE_TUPLES)
+        self._late = LateTuples(context)
         self._streams = list(context.this_sources())
 
     def init_state(self, state: KeyValueState) -> None:
@@ -237,7 +230,7 @@ class IntervalJoinBolt(BaseStatefulBolt):
         if not tup.is_timer:
             time = self._time(tup)
             if not watermark.track(tup.source_global_stream_id, time, now):
-                self._tell_late(tup)
+                self._tell_late(tup, time, watermark.last)
             else:
                 self._join_one(time, tup)
         if (reached := watermark.advance(now)) is not None:
@@ -247,12 +240,12 @@ class IntervalJoinBolt(BaseStatefulBolt):
         if not tup.is_timer:
             self._collector.ack(tup)
 
-    def _tell_late(self, tup: Tuple) -> None:
-        self._late.inc()
+    def _tell_late(self, tup: Tuple, time: int, watermark: int) -> None:
+        self._late.count()
         if self._late_stream is not None:
             self._collector.emit([detached(tup)], anchors=tup, stream=self._late_stream)
         else:
-            log.info("a late tuple is not joined: %r", tup)
+            self._late.tell(tup, time, watermark)
 
     def _join_one(self, time: int, tup: Tuple) -> None:
         for side, step in enumerate(self._plan.steps):

@@ -6,15 +6,13 @@ is an entry of it, and is looked up for each tuple.
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from storm_on_spark.api.adapted import Adapted
-from storm_on_spark.api.errors import CheckpointError, TupleError
-from storm_on_spark.api.metrics.instruments import Counter
+from storm_on_spark.api.errors import CheckpointError, InvalidTopologyError, TupleError
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
 from storm_on_spark.api.streams.fields import Fields
@@ -25,16 +23,10 @@ from storm_on_spark.api.text.wording import kind_of
 from storm_on_spark.api.tuple import JointAnchors, Tuple, detached
 from storm_on_spark.windowing.content.queue import OWN
 from storm_on_spark.windowing.definition import TimestampExtractor, WindowDefinition, WindowSettings
+from storm_on_spark.windowing.late import LATE_TUPLE_FIELD, LateTuples
 from storm_on_spark.windowing.rules.manager import Activation, WindowManager
-from storm_on_spark.windowing.rules.watermark import Source
+from storm_on_spark.windowing.rules.watermark import Source, WatermarkGenerator
 from storm_on_spark.windowing.window import TupleWindow
-
-log = logging.getLogger(__name__)
-
-LATE_TUPLE_FIELD = "late_tuple"
-"""The field of the stream for late tuples."""
-LATE_TUPLES = "late-tuples"
-"""The counter of late tuples."""
 
 MANAGER = (OWN, "manager")
 """The key of the manager of windows in the state."""
@@ -80,6 +72,7 @@ class WindowManaging(Protocol):
     """The manager of the windows of a task, as an executor knows it."""
 
     definition: WindowDefinition
+    watermark: WatermarkGenerator[Source]
 
     def on_time(self, now: int) -> Iterator[Any]:
         """It is that late."""
@@ -141,12 +134,24 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
     def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
         """Returns what the configuration says of the window; refuses what Storm's rules forbid."""
         event_time = self._timestamp is not None
-        return WindowDefinition.of(
+        found = WindowDefinition.of(
             WindowSettings.of(conf), event_time=event_time, idle_ms=self._idle_ms, holds=self.holds
         )
+        self._check_late_stream(found.late_stream)
+        return found
+
+    def _check_late_stream(self, stream: str | None) -> None:
+        """Checks that the bolt has the stream for late tuples, which a configuration alone does not declare."""
+        declarer = OutputFieldsDeclarer("")
+        self.declare_output_fields(declarer)
+        if stream is not None and stream not in declarer.streams:
+            raise InvalidTopologyError(
+                f'late tuples are to go to stream "{stream}", which the bolt does not declare; call '
+                f'with_late_tuple_stream("{stream}")'
+            )
 
     def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
-        """Returns the periods, in ms, at which windows look at the clock."""
+        """Declares what windows need to know of the time."""
         return self.definition(conf).timers
 
     def get_component_configuration(self) -> Mapping[str, Any] | None:
@@ -167,7 +172,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         self._stamp_of = _extractor(self._timestamp)
         self._timed = bool(self._window_definition.timers)
         self._streams = [(source.component, source.stream) for source in context.this_sources()]
-        self._late: Counter | None = context.register_counter(LATE_TUPLES) if self._stamp_of is not None else None
+        self._late = LateTuples(context) if self._stamp_of is not None else None
         self._windowed = WindowedOutputCollector(collector)
         #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
         self._poison: set[int] = set()
@@ -217,20 +222,20 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
             if stamp.__class__ is not int:
                 _check_stamp(stamp, tup)
             if not self._add_event(manager, tup, self._source, stamp, now):
-                self._tell_late(tup)
+                self._tell_late(tup, stamp, manager.watermark.last)
 
     @property
     def _now(self) -> int:
         return self._context.time_ms if self._timed else 0
 
-    def _tell_late(self, tup: Tuple) -> None:
+    def _tell_late(self, tup: Tuple, stamp: int, watermark: int) -> None:
         assert self._late is not None, "only tuples that bring their time are late"
-        self._late.inc()
+        self._late.count()
         stream = self._window_definition.late_stream
         if stream is not None:
             self._collector.emit([detached(tup)], anchors=tup, stream=stream)
         else:
-            log.info("a late tuple is not processed: %r", tup)
+            self._late.tell(tup, stamp, watermark)
         self._collector.ack(tup)
 
     def _call(self, number: int, window: Any) -> None:

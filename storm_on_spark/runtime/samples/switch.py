@@ -88,6 +88,7 @@ def read_switch(folder: Folder) -> tuple[dict[str, float], dict[str, str]]:
         if found["version"] != _VERSION:
             return {}, {}
         rates = {str(name): checked_percent(share) for name, share in found["rates"].items()}
-        return rates, checked_levels(found["levels"])
+        # A driver of an earlier release writes no levels.
+        return rates, checked_levels(found.get("levels", {}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}, {}

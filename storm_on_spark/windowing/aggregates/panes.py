@@ -7,15 +7,20 @@ that only grow. So a window costs what has come or left since the one before, ho
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.state import KeyValueState
 from storm_on_spark.windowing.aggregates.functions import Aggregate
+from storm_on_spark.windowing.aggregates.numbers import PaneNumbers
 from storm_on_spark.windowing.content.queue import OWN
 
 _LIST = 256
 """Keys of a pane that are written together."""
+
+_PANE: Final = itemgetter(0)
 
 Partials = list[Any]
 """Of each aggregation."""
@@ -43,6 +48,8 @@ class Panes:
         #: Of each pane that has something: how many lists of keys are written, and the keys that are not.
         self._lists: dict[int, int] = {}
         self._open: dict[int, list[Any]] = {}
+        #: The keys of `_lists`.
+        self._panes = PaneNumbers()
         #: Keys of panes that were evaluated, which have got more since.
         self._late: list[Any] = []
         #: The pane after the last window, and the one at its beginning.
@@ -54,9 +61,10 @@ class Panes:
         """Says where records are, and what of the user's code is not part of the state."""
         self._state = state
         self._aggregates = list(aggregates.values())
+        self._panes = PaneNumbers(self._lists)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_aggregates")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_aggregates", "_panes")}
 
     @property
     def names(self) -> list[str]:
@@ -89,7 +97,9 @@ class Panes:
         keys = self._open.get(pane)
         if keys is None:
             keys = self._open[pane] = []
-            self._lists.setdefault(pane, 0)
+            if pane not in self._lists:
+                self._lists[pane] = 0
+                self._panes.add(pane)
         keys.append(key)
         if len(keys) >= _LIST:
             self._close_list(pane)
@@ -112,7 +122,7 @@ class Panes:
 
     def earliest(self, start: int, end: int) -> int | None:
         """Returns the first pane with something from `start` on and before `end`, or None."""
-        return min((pane for pane in self._lists if start <= pane < end), default=None)
+        return self._panes.earliest(start, end)
 
     def __len__(self) -> int:
         return len(self._lists)
@@ -125,8 +135,7 @@ class Panes:
         Returns:
             The totals of each key that has got something, or lost something; None for one that has nothing any more.
         """
-        gone = sorted(pane for pane in self._lists if pane < start)
-        fresh = sorted(pane for pane in self._lists if start <= pane < end and pane >= self._end)
+        gone, fresh = self._panes.drop_before(start), self._panes.between(max(start, self._end), end)
         changed = dict.fromkeys(self._late)
         for pane in (*gone, *fresh):
             changed.update(dict.fromkeys(self._keys_of(pane)))
@@ -148,33 +157,47 @@ class Panes:
         record: Record | None = self._state.get(key)
         if record is None:
             return None
-        gone = [partials for pane, partials in record.panes if pane < start]
-        added = [partials for pane, partials in record.panes if self._end <= pane < end and pane >= start]
-        left = [entry for entry in record.panes if entry[0] >= start]
-        if not left:
+        panes = record.panes
+        first = bisect_left(panes, start, key=_PANE)
+        if first == len(panes):
             self._state.delete(key)
             self.keys -= 1
             return None
-        held = [partials for pane, partials in left if pane < end]
-        was_in = [partials for partials, (pane, _) in zip(gone, record.panes, strict=False) if pane < self._end]
-        totals = [
-            self._total(place, record.totals[place], was_in, added, held) for place in range(len(self._aggregates))
-        ]
-        self._state.put(key, Record(totals if held else [None] * len(totals), left))
-        return totals if held else None
+        after = bisect_left(panes, end, first, key=_PANE)
+        fresh = bisect_left(panes, self._end, first, after, key=_PANE)
+        gone = [partials for pane, partials in panes[:first] if pane < self._end]
+        added = [partials for _, partials in panes[fresh:after]]
+        totals = record.totals
+        if first + len(added) < after - first:
+            totals = [self._stepped(place, total, gone, added) for place, total in enumerate(totals)]
+        else:
+            totals = [None] * len(totals)
+        totals = self._completed(totals, panes, first, after)
+        del panes[:first]
+        self._state.put(key, Record(totals, panes))
+        return totals if after > first else None
 
-    def _total(self, place: int, total: Any, gone: list[Partials], added: list[Partials], held: list[Partials]) -> Any:
+    def _stepped(self, place: int, total: Any, gone: list[Partials], added: list[Partials]) -> Any:
+        """Returns a total with what has come, and without what has left; None if that can't be."""
+        if total is None:
+            return None
         aggregate = self._aggregates[place]
-        if total is not None and len(gone) + len(added) < len(held):
-            for partials in added:
-                total = aggregate.merge(total, partials[place])
-            for partials in gone:
-                total = None if total is None else aggregate.inverse(total, partials[place])
-            if total is not None:
-                return total
-        found = None
-        for partials in held:
-            found = partials[place] if found is None else aggregate.merge(found, partials[place])
+        for partials in added:
+            total = aggregate.merge(total, partials[place])
+        for partials in gone:
+            total = None if total is None else aggregate.inverse(total, partials[place])
+        return total
+
+    def _completed(self, totals: Partials, panes: list[tuple[int, Partials]], first: int, after: int) -> Partials:
+        """Returns totals, of which those that are missing are worked out from the panes from `first` to `after`."""
+        if all(total is not None for total in totals):
+            return totals
+        found = list(totals)
+        for place, aggregate in enumerate(self._aggregates):
+            if found[place] is None:
+                for _, partials in panes[first:after]:
+                    total = found[place]
+                    found[place] = partials[place] if total is None else aggregate.merge(total, partials[place])
         return found
 
     def results(self, totals: Sequence[Any]) -> dict[str, Any]:
@@ -193,14 +216,13 @@ class Panes:
         record = self._state.get(key)
         if record is None:
             return None
-        held = [partials for pane, partials in record.panes if self._start <= pane < self._end]
-        if not held:
-            return None
-        return [self._total(place, total, [], [], held) for place, total in enumerate(record.totals)]
+        first = bisect_left(record.panes, self._start, key=_PANE)
+        after = bisect_left(record.panes, self._end, first, key=_PANE)
+        return self._completed(record.totals, record.panes, first, after) if after > first else None
 
     def held(self) -> Iterator[tuple[Any, Partials]]:
         """Yields the keys of the last window with their totals; those of a single pane in the order they came."""
-        panes = [pane for pane in self._lists if self._start <= pane < self._end]
+        panes = self._panes.between(self._start, self._end)
         if len(panes) == 1:
             keys = self._keys_of(panes[0])
         else:

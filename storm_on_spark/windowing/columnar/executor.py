@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from storm_on_spark.api.adapted import Adapted
 from storm_on_spark.api.errors import CheckpointError, InvalidTopologyError, TupleError
-from storm_on_spark.api.metrics.instruments import Counter
 from storm_on_spark.api.state import KeyValueState, StatefulBatchBolt
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, TIMER_STREAM
 from storm_on_spark.api.streams.declarer import OutputFieldsDeclarer
@@ -25,10 +23,9 @@ from storm_on_spark.windowing.columnar.panes import ColumnPanes
 from storm_on_spark.windowing.columnar.reduction import Reduction
 from storm_on_spark.windowing.columnar.window import BatchWindow
 from storm_on_spark.windowing.definition import Count, WindowDefinition, WindowSettings
-from storm_on_spark.windowing.executor import LATE_TUPLES, MANAGER
+from storm_on_spark.windowing.executor import MANAGER
+from storm_on_spark.windowing.late import LateTuples
 from storm_on_spark.windowing.rules.watermark import Source
-
-log = logging.getLogger(__name__)
 
 BatchExtractor = Callable[[pa.RecordBatch], Any]
 """Returns the times of rows, in milliseconds."""
@@ -72,12 +69,13 @@ class ColumnManager(PaneManager[ColumnPanes]):
             if self._came == self._next:
                 yield from self._evaluated(self._came)
 
-    def add_events(self, rows: pa.Table, stamps: NDArray[np.int64], stream: Source, now: int) -> int:
-        """Rows that bring their time have come; returns how many were late."""
+    def add_events(self, rows: pa.Table, stamps: NDArray[np.int64], stream: Source, now: int) -> NDArray[np.int64]:
+        """Rows that bring their time have come; returns the times of those that were late."""
         self.watermark.track(stream, int(stamps.max()), now)
-        late = stamps < self.watermark.last
-        if late.any():
-            rows, stamps = rows.filter(pa.array(~late)), stamps[~late]
+        is_late = stamps < self.watermark.last
+        late = stamps[is_late]
+        if len(late):
+            rows, stamps = rows.filter(pa.array(~is_late)), stamps[~is_late]
         panes = (stamps - 1) // self._width
         if len(panes) and panes[0] == panes[-1] and (panes == panes[0]).all():
             self.panes.add(int(panes[0]), rows)
@@ -87,7 +85,7 @@ class ColumnManager(PaneManager[ColumnPanes]):
             begins = np.flatnonzero(np.diff(panes, prepend=panes[0] - 1))
             for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(panes)], strict=True):
                 self.panes.add(int(panes[begin]), rows.slice(begin, end - begin))
-        return int(late.sum())
+        return late
 
 
 class BatchWindowExecutor(StatefulBatchBolt):
@@ -149,7 +147,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
         self._context = context
         self._window_definition = self.definition(conf)
         self._streams = [(source.component, source.stream) for source in context.this_sources()]
-        self._late: Counter | None = context.register_counter(LATE_TUPLES) if self._timestamp is not None else None
+        self._late = LateTuples(context) if self._timestamp is not None else None
         self._windowed = UnanchoredCollector(collector)
         #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
         self._poison: set[int] = set()
@@ -200,9 +198,9 @@ class BatchWindowExecutor(StatefulBatchBolt):
             rows = pa.Table.from_batches([batch])
             source = collector.source.component, collector.source.stream
             late = manager.add_events(rows, self._stamps(batch), source, now)
-            if late and self._late is not None:
-                self._late.inc(late)
-                log.info("%d late tuples of %s are not processed", late, collector.source)
+            if len(late) and self._late is not None:
+                self._late.count(len(late))
+                self._late.tell(f"{len(late)} rows of {collector.source}", int(late[0]), manager.watermark.last)
         manager.settle()
         self._state.put(MANAGER, manager)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from storm_on_spark.api.state import KeyValueState
+from storm_on_spark.windowing.aggregates.numbers import PaneNumbers
 from storm_on_spark.windowing.columnar.reduction import Reduction
 from storm_on_spark.windowing.content.queue import OWN
 
@@ -24,20 +25,25 @@ class ColumnPanes:
         #: Of each pane that has rows: how many tables are written, and those that are not.
         self._written: dict[int, int] = {}
         self._open: dict[int, pa.Table] = {}
+        #: The keys of `_written`.
+        self._panes = PaneNumbers()
         #: The pane after the last window.
         self._end = -(1 << 62)
 
     def attach(self, state: KeyValueState, reduction: Reduction | None) -> None:
         """Says where tables are, and what is kept of rows; all of them for None."""
         self._state, self._reduction = state, reduction
+        self._panes = PaneNumbers(self._written)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_reduction")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_state", "_reduction", "_panes")}
 
     def add(self, pane: int, rows: pa.Table) -> None:
         """Adds rows."""
         kept = rows if self._reduction is None else self._reduction.partial(rows)
-        self._written.setdefault(pane, 0)
+        if pane not in self._written:
+            self._written[pane] = 0
+            self._panes.add(pane)
         before = self._open.get(pane)
         self._open[pane] = kept if before is None else _joined([before, kept])
 
@@ -54,7 +60,7 @@ class ColumnPanes:
 
     def earliest(self, start: int, end: int) -> int | None:
         """Returns the first pane with rows from `start` on and before `end`, or None."""
-        return min((pane for pane in self._written if start <= pane < end), default=None)
+        return self._panes.earliest(start, end)
 
     def __len__(self) -> int:
         return len(self._written)
@@ -65,7 +71,7 @@ class ColumnPanes:
         Returns:
             `start`, where what is new begins, and `end`.
         """
-        for pane in [pane for pane in self._written if pane < start]:
+        for pane in self._panes.drop_before(start):
             for number in range(self._written.pop(pane)):
                 self._state.delete((OWN, "rows", pane, number))
             self._open.pop(pane, None)
@@ -78,7 +84,7 @@ class ColumnPanes:
     def table(self, start: int, end: int) -> pa.Table:
         """Returns the rows, or results, of the panes from `start` on and before `end`."""
         parts = []
-        for pane in sorted(pane for pane in self._written if start <= pane < end):
+        for pane in self._panes.between(start, end):
             for number in range(self._written[pane]):
                 parts.append(pa.ipc.open_stream(self._state.get((OWN, "rows", pane, number))).read_all())
             if pane in self._open:

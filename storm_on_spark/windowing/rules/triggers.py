@@ -7,11 +7,14 @@ A policy yields references: the time of an evaluation and, for event-time counts
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from storm_on_spark.windowing.content.queue import EventQueue
 from storm_on_spark.windowing.definition import Count, Extent
 from storm_on_spark.windowing.rules.evictions import CountEviction, Eviction
+
+_MOST_SAME: Final = 1000
+"""So many evaluations of a window of tuples in a row may find the tuples of the one before."""
 
 
 class Reference(NamedTuple):
@@ -78,13 +81,18 @@ class TimeTrigger:
 class WatermarkTimeTrigger:
     """Evaluates at each multiple of a period of the tuples' time, once the watermark has passed it.
 
-    The first window ends at the earliest timestamp, rounded up. Gaps without tuples are skipped.
+    The first window ends at the earliest timestamp, rounded up. Gaps without tuples are skipped. A window that is a
+    number of tuples always holds some, so Storm evaluates the last ones again throughout a gap, up to the watermark:
+    for ever, if one tuple has a time thousands of years ahead. Here, after a thousand times the rest is skipped.
 
     Args:
         slide_ms: the period.
         eviction: of the window.
         evaluated: the time of the last evaluation, by an earlier policy; 0 for none.
     """
+
+    #: Evaluations in a row that found the tuples of the one before. A class attribute, as older checkpoints lack it.
+    _same = 0
 
     def __init__(self, slide_ms: int, eviction: Eviction, evaluated: int = 0) -> None:
         self._slide_ms, self._eviction = slide_ms, eviction
@@ -96,8 +104,11 @@ class WatermarkTimeTrigger:
         """The watermark has advanced."""
         while self._next <= watermark:
             due = self._next
-            limit = queue.count_until(due) if isinstance(self._eviction, CountEviction) else None
-            held = yield Reference(due, limit)
+            if isinstance(self._eviction, CountEviction):
+                self._same = 0 if queue.earliest(self.last, due) is not None else self._same + 1
+                held = self._same <= _MOST_SAME and (yield Reference(due, queue.count_until(due)))
+            else:
+                held = yield Reference(due)
             if held:
                 self.last = due
                 self._next = due + self._slide_ms

@@ -1,7 +1,7 @@
-"""The rounds of the leading admin: it accepts users' requests, places modules, and records the outcome.
+"""The rounds of the leading admin: it takes up what users asked for, places modules, and notes what became of it.
 
-Every round starts from the tree alone, so the next leader continues where this one ended. Every change is conditional
-on the leadership, and on the version of the deployment that it was decided on.
+Every round starts from the tree and from nothing else, so the next leader continues where this one ended. Every change
+is conditional on the leadership, and on the version of the deployment that it was decided on.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _REQUEST: Final = re.compile(rf"{nodes.REQUEST}[0-9]{{10}}")
 _MOST_SPENT: Final = 100_000
 _ERAS: Final = 1_000_000
-"""How often the number of instances may change within one deployment."""
+"""Changes of the number of instances that one deployment may see."""
 
 
 class Leader:
-    """The work of the leader; one thread calls it.
+    """Acts for the leader; one thread calls it.
 
     Args:
         mirror: the copy of the tree.
@@ -48,20 +48,19 @@ class Leader:
         self._tree = tree
         self._picture = Picture(mirror)
         self._executions = Executions(mirror, tree)
-        #: Modules without a container, by stream or job, that a warning has named already.
+        #: Modules without a container, by stream or job, that were warned of already.
         self._warned: dict[tuple[Kind, str], set[str]] = {}
-        #: Executed orders that the copy still shows.
+        #: Orders that were carried out, which the copy still shows.
         self._taken: set[str] = set()
-        #: Executed orders -> ZooKeeper's transaction id of their creation. An order with that path that appears again
-        #: was copied.
+        #: Orders that were carried out -> ZooKeeper's number of their making: one that is there again was copied.
         self._spent: dict[str, int] = {}
-        #: Invalid orders that a warning has named already.
+        #: Orders that make no sense, which were warned of already.
         self._dropped: set[str] = set()
-        #: Each stream or job, and the containers, as they were when nothing was left to do for it.
+        #: What each stream or job was, with the containers, when nothing was left to do for it.
         self._settled: dict[tuple[Kind, str], object] = {}
 
     def round(self, fence: Fence, session_id: int | None) -> None:
-        """Runs one round.
+        """Does what is to be done.
 
         Args:
             fence: the leadership.
@@ -105,7 +104,7 @@ class Leader:
                 self._drop(fence, path, "it can't be read")
                 continue
             if self._is_copy(path):
-                self._drop(fence, path, "it was executed before, and someone wrote it again")
+                self._drop(fence, path, "it was carried out before, and somebody wrote it again")
                 continue
             key = order.kind, order.stream
             if key in busy or path in self._taken:
@@ -113,7 +112,7 @@ class Leader:
                 continue
             there = self._mirror.value(f"{nodes.DEPLOYMENTS[order.kind]}/{order.stream}", Deployment)
             if order.action == "deploy" and there is not None and there.going:
-                # It is executed once the stream has been undeployed.
+                # Its turn comes when the stream has gone.
                 busy.add(key)
                 continue
             busy.add(key)
@@ -139,12 +138,12 @@ class Leader:
                     del self._spent[next(iter(self._spent))]
 
     def _is_copy(self, path: str) -> bool:
-        """Whether an order has appeared again after it was executed."""
+        """Whether an order is there again after it was taken up."""
         stat, before = self._mirror.stat(path), self._spent.get(path)
         return stat is not None and before is not None and stat.czxid > before
 
     def _drop(self, fence: Fence, path: str, reason: str) -> None:
-        """Removes an order that can't be executed; someone may have written it by hand."""
+        """Removes an order that nobody can carry out, as somebody's hand may have written it."""
         if path not in self._dropped:
             self._dropped.add(path)
             logger.warning("The request %s is not carried out: %s", path, reason)
@@ -178,7 +177,7 @@ class Leader:
         return changes
 
     def _definition(self, kind: Kind, name: str) -> str | None:
-        """Returns the text of a stream or a job, also if it was just created and the copy does not show it yet."""
+        """Returns the text of a stream or a job, also if it was just created and the copy does not show it."""
         known, path = self._picture.definition(kind, name), f"{nodes.DEFINITIONS[kind]}/{name}"
         if known is not None:
             return known
@@ -186,7 +185,7 @@ class Leader:
         return None if found is None else found.definition
 
     def _place(self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], load: Counter[str]) -> bool:
-        """Places modules on containers; returns whether anything changed."""
+        """Gives modules containers; returns whether something had to change."""
         own = Counter(each.container for each in deployed.allocated)
         requests = [_request(label, manifest, there) for label, manifest in deployed.manifest.items()]
         present = {each.instance: each.container for each in deployed.allocated}
@@ -214,7 +213,7 @@ class Leader:
         self._warn(deployed, {instance.label for instance in placement.unplaced}, bool(deployed.allocated))
         if not changes:
             return False
-        # The version check fails if anything was placed since this was decided.
+        # The version says that nothing was placed since this was decided.
         changes.append(Put(deployed.path, deployed.deployment, deployed.version))
         self._tree.commit(fence, *changes)
         load.subtract(own)
@@ -233,7 +232,7 @@ class Leader:
     def _note(
         self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], session_id: int | None
     ) -> bool:
-        """Writes the state of a stream as an ephemeral node of this admin, if it changed; returns whether it did."""
+        """Writes the state of a stream, as a node of this admin's session; returns whether it had to."""
         value = StatusNode(state=deployed.state(there))
         path = f"{deployed.path}/status"
         stat, known = self._mirror.stat(path), self._mirror.value(path, StatusNode)
@@ -254,7 +253,7 @@ class Leader:
             self._tree.commit(fence, *changes)
             return
         if self._mirror.children(f"{deployed.path}/modules"):
-            # Containers delete them once their modules have ended.
+            # They are deleted by containers whose modules have ended.
             return
         requested = [f"{nodes.REQUESTED}/{name}" for name in deployed.requested()]
         changes = [Delete(path) for path in requested if self._mirror.stat(path) is not None]
@@ -271,7 +270,7 @@ class Leader:
         return [*below, Delete(each.path)]
 
     def _clean(self, fence: Fence, there: Mapping[str, ContainerNode]) -> None:
-        """Removes the nodes of departed containers and the modules of undeployed streams."""
+        """Removes what is left of departed containers, and modules of streams that are gone."""
         deployments = {(kind, name) for kind in nodes.KINDS for name in self._mirror.children(nodes.DEPLOYMENTS[kind])}
         for key, group in self._picture.allocated().items():
             if key not in deployments:
@@ -279,12 +278,12 @@ class Leader:
         for container in self._mirror.children(nodes.ALLOCATED):
             path = f"{nodes.ALLOCATED}/{container}"
             if container not in there and not self._mirror.children(path):
-                # The first change fails if the container exists and the copy does not show it yet.
+                # The first of these fails if the container is there, and the copy does not know it yet.
                 own = f"{nodes.CONTAINERS}/{container}"
                 self._try(fence, [Create(own, nodes.EMPTY, ephemeral=True), Delete(own), Delete(path)])
 
     def _try(self, fence: Fence, changes: list[Change]) -> bool:
-        """Applies changes; returns whether they took effect."""
+        """Makes changes; returns whether they were made."""
         try:
             self._tree.commit(fence, *changes)
         except ConflictError as error:
@@ -322,8 +321,8 @@ def _requests(order: Order, definition: str, deployment: Deployment) -> list[Cha
 def _module_nodes(deployed: Deployed, allocated: Mapping[Instance, str]) -> dict[Instance, ModuleNode]:
     """Returns the value of each instance's node.
 
-    The number of instances of a module that runs in every container can change. Messages then belong to other
-    instances, and the generation grows.
+    Where a module is in every container, the number of its instances changes; then messages belong to others, and its
+    generation grows.
     """
     found: dict[Instance, ModuleNode] = {}
     for label, manifest in deployed.manifest.items():

@@ -17,7 +17,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Root:
-    """The root of a path: `payload` or `headers` of a message."""
+    """What an expression is about: `payload` or `headers` of a message."""
 
     position: int
     name: str

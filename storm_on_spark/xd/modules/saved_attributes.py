@@ -1,4 +1,4 @@
-"""The saved attributes of a module: its private ones. Its options come from the definition, also after a restart."""
+"""What is saved of a module: its private attributes. Its options are those of the definition, also after a restart."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _COLLECTOR = "_collector"
 
 
 class Kept:
-    """Represents a component when its state is saved: return it from the property `state_holder`.
+    """Stands for a component where its state is saved: return it from the property `state_holder`.
 
     Args:
-        component: its attributes that begin with `_` are saved, except the collector.
-        services: attributes that are not saved.
+        component: its attributes that begin with `_` are saved, but for the collector.
+        services: attributes that are not.
     """
 
     def __init__(self, component: object, services: tuple[str, ...] = ()) -> None:

@@ -187,7 +187,7 @@ def test_late_tuples_are_logged_acked_and_counted(caplog: pytest.LogCaptureFixtu
     tested = bolt_of(Duration(10), Duration(10))
     windows(tested, 25)
     late = event(24)
-    with caplog.at_level(logging.INFO, logger="storm_on_spark.windowing.executor"):
+    with caplog.at_level(logging.INFO, logger="storm_on_spark.windowing.late"):
         tested.execute(late)
     assert tested.collector.acked == [late]
     assert "late" in caplog.text

@@ -32,9 +32,9 @@ class Log(BaseBasicBolt):
         """Writes a message."""
         text = as_text(self.expression.value(tup["payload"], tup["headers"]))
         safe = one_line(text.replace("\\", "\\\\"))
-        # The log of a topology adds the time to every line.
+        # In the log of a topology every line has its time.
         moment = "" if is_timed() else stamp(time.time())
-        # Flushed at once: a Python worker may end without a flush.
+        # Written at once: a Python worker may be ended without a flush.
         sys.stderr.write(f"{moment}{self.level} sink.{one_line(self.name)} - {safe}\n")
         sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""Checks of options of steps."""
+"""What options of steps must be."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _MASTER: Final = re.compile(r"local(\[[0-9*,]+\])?|local-cluster\[[0-9,]+\]|(spa
 
 
 def a_path(text: str) -> None:
-    """Checks the path of a file.
+    """Refuses what names no file.
 
     Raises:
-        ValueError: it is empty, too long, or has characters that paths can't have.
+        ValueError: it is empty, too long, or has characters that paths don't have.
     """
     if not text or "\0" in text or len(text) > _LONGEST:
         raise ValueError(f"Expected a path of up to {_LONGEST} characters, got {text!r:.100}")
 
 
 def a_python_file(text: str) -> None:
-    """Checks the path of a Python file.
+    """Refuses what is no path of a Python file.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it is none.
     """
     a_path(text)
     if not text.endswith(".py") or "://" in text:
@@ -31,20 +31,20 @@ def a_python_file(text: str) -> None:
 
 
 def a_master(text: str) -> None:
-    """Checks a master of Spark; empty stands for that of Spark's configuration.
+    """Refuses what is no master of Spark; empty is that of Spark's configuration.
 
     Raises:
-        ValueError: it is not a master.
+        ValueError: it is none.
     """
     if text and not _MASTER.fullmatch(text):
         raise ValueError(f"Expected a master such as local[*] or spark://host:7077, got {text!r:.100}")
 
 
 def a_word(text: str) -> None:
-    """Checks the name of a function or a class.
+    """Refuses what is no name of a function or a class.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it is none.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", text):
         raise ValueError(f"Expected a name of letters, digits and '_', got {text!r:.100}")
