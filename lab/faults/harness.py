@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.faults.run import Injection, Run
-from lab.faults.scenarios import Scenario
+from lab.faults.scenarios import DRIVER_SECS, Scenario
 from lab.faults.stores import Server
 from lab.load import sinks
 from lab.load.oracles import Evidence, Figures, check
@@ -95,8 +95,10 @@ def play(
 
 def check_recovery(scenario: Scenario, result: Result, patience: float) -> None:
     """Notes recoveries that took too long, and whether one did that passes thanks to `patience`."""
-    limit = scenario.limit_secs or 0.0
     for injection in result.injections:
+        limit = scenario.limit_secs or 0.0
+        if injection.cold:
+            limit = max(limit, DRIVER_SECS)
         if injection.recovery_secs is None or injection.recovery_secs <= limit:
             continue
         if injection.recovery_secs <= limit * patience:

@@ -80,6 +80,8 @@ class Injection(AnyInjection):
     """Monotonic ns from which recovery counts: when the fault was injected, or when it was over where it lasts."""
     recovery_secs: float | None = None
     """Until of each spout task a message is acked that was emitted after that."""
+    cold: bool = False
+    """Whether Spark had not committed a micro-batch yet: what died comes back when the first one is done."""
 
 
 @dataclass
@@ -339,7 +341,7 @@ class Run:
         Raises:
             ScenarioError: it does not recover.
         """
-        injection = Injection(what, proof, over)
+        injection = Injection(what, proof, over, cold=not self.has_committed(0))
         self.injections.append(injection)
         self._until(lambda: self._recovered(injection), f"recovers from {what}")
         return injection

@@ -75,3 +75,10 @@ def test_a_recovery_that_patience_allowed_is_said_to_be_late(tmp_path: Path) -> 
     assert "| 20.0 | 20.0 | passed |" in page.read_text()
     check_recovery(scenario, late, 1.5)
     assert late.problems == ["kill: progress resumed after 40.0 s, not within 38 s"]
+
+
+def test_before_sparks_first_micro_batch_what_dies_comes_back_as_soon_as_a_driver_that_starts() -> None:
+    result = Result("1", "one")
+    result.injections = [Injection("kill", "dead", 0, 20.0, cold=True)]
+    check_recovery(Scenario("1", "one", lambda run, times: None, limit_secs=10.0), result, 1.0)
+    assert (result.problems, result.late) == ([], None)
