@@ -15,7 +15,7 @@ import msgspec
 from storm_on_spark.cluster.nimbus.repairs import Problem
 from storm_on_spark.cluster.nimbus.scheduling.draining import DrainPage
 from storm_on_spark.cluster.rest import schemas
-from storm_on_spark.cluster.rest.log_config import NamedLevel
+from storm_on_spark.cluster.rest.pages.log_config import NamedLevel
 from storm_on_spark.cluster.supervisor.health import Checked
 from storm_on_spark.xd.admin.rest import schemas as streams
 

@@ -16,8 +16,8 @@ from typing import Any, cast
 
 from lab.pages.cluster import KnownCluster
 from storm_on_spark.cluster.nimbus.control import Control
-from storm_on_spark.cluster.rest import summaries, topology_page
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.pages import summaries, topology_page
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.web.pages.question import Question
 from storm_on_spark.web.pages.registry import PAGES
 from storm_on_spark.web.rates import Rates

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.printable import printable
-from storm_on_spark.cluster.rest.durations import pretty
+from storm_on_spark.cluster.rest.pages.durations import pretty
 from storm_on_spark.runtime.reports.observer import rate_text
 
 ROOT: Final = "/ui"

@@ -151,7 +151,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
             )
 
     def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
-        """Declares what windows need to know of the time."""
+        """Returns the periods, in ms, at which windows look at the clock."""
         return self.definition(conf).timers
 
     def get_component_configuration(self) -> Mapping[str, Any] | None:

@@ -25,20 +25,20 @@ from storm_on_spark.xd.admin.rest.resources import DEFAULT_PORT, RESOURCES
 DEFAULT_URL: Final = f"http://localhost:{DEFAULT_PORT}"
 _RESOURCES: Final = {each.name: each for each in RESOURCES}
 _TIMEOUT: Final = httpx.Timeout(120.0, connect=5.0)
-"""A deployment is answered when the leader has taken it up, which may take a while."""
+"""A deployment is answered once the leader has accepted it, which may take a while."""
 _HOST: Final = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")
 
 
 class AdminClient(Closing):
-    """Asks one admin.
+    """A client of one admin.
 
     Args:
         url: of the admin, such as `http://localhost:9393`; https with `storm.tls.ca.file`.
-        conf: the file with the token (`nimbus.auth.token.file`) and that with the CA, where there are such. An admin on
-            loopback gets the user's own token if none is named.
+        conf: names the files with the token (`nimbus.auth.token.file`) and with the CA, if there are such files. An
+            admin on loopback gets the user's own token if none is named.
 
     Raises:
-        ConfigError: the URL is none.
+        ConfigError: the URL is invalid.
         SetupError: a file can't be used.
 
     Example:
@@ -58,7 +58,7 @@ class AdminClient(Closing):
             timeout=_TIMEOUT,
             trust_env=False,
             follow_redirects=False,
-            # For the list of changes.
+            # The user, for the list of changes.
             headers={BEHALF: quote(own_name())},
         )
 
@@ -67,17 +67,17 @@ class AdminClient(Closing):
         self._http.close()
 
     def ask(self, name: str, /, body: Any = None, query: Mapping[str, Any] | None = None, **path: str) -> Any:
-        """Returns what a resource gives: an object of its type, or None if it has no body.
+        """Requests a resource. Returns an object of its type, or None if it has no body.
 
         Args:
             name: of the resource.
-            body: of the type that it takes.
+            body: of the resource's request type.
             query: parameters of the query.
             path: parameters of the path.
 
         Raises:
             UnavailableError: the admin doesn't answer, or has no leader or ZooKeeper.
-            ClusterError: it refuses; see `storm_on_spark.xd.admin.core` for the kinds.
+            ClusterError: the admin refuses; see `storm_on_spark.xd.admin.core` for the kinds.
         """
         resource = _RESOURCES[name]
         where = resource.path.format(**{key: path_part(value) for key, value in path.items()})
@@ -91,10 +91,10 @@ class AdminClient(Closing):
         return None if resource.gives is None else self._decoded(name, response, resource.gives)
 
     def ui_link(self) -> str:
-        """Returns a link that logs in one browser to the pages of the admin, once.
+        """Returns a link that works once and logs a browser in to the pages of the admin.
 
         Raises:
-            ClusterError: it refuses, or has no pages.
+            ClusterError: the admin refuses, or has no pages.
         """
         found = self._decoded("the pages", self._request("POST", "/ui-login"), dict[str, str])
         return f"{self.url}{found.get('path', '')}"
@@ -103,7 +103,7 @@ class AdminClient(Closing):
         try:
             response = self._http.request(method, path, **more)
         except (httpx.TransportError, httpx.InvalidURL) as error:
-            # The sentence says it all; where in the library it happened is no help.
+            # The message says enough; where in the library the error was raised does not help.
             raise UnavailableError(f"no admin answers at {self.url}: {error}") from None
         if not response.is_success:
             raise error_of(response, self.url, "The admin at")
@@ -130,7 +130,7 @@ def checked_url(url: str) -> str:
     """Returns the URL of an admin without a slash at its end.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a URL of an admin.
 
     Example:
         >>> checked_url("http://localhost:9393/")

@@ -22,12 +22,12 @@ from storm_on_spark.xd.modules.messages.message import DEAD_LETTERS
 from storm_on_spark.xd.parts import Part, parts_of, types_of
 
 DEFAULT_NAME: Final = "stream"
-"""The name of a stream that has none."""
+"""The name of an unnamed stream."""
 _REFUSED_ROWS: Final = "refused-rows"
 """The folder, beside dead letters, of rows that sinks' targets refuse."""
 _LETTER: Final = "dead-letter"
 _DEAD_LETTERS: Final = "dead-letters"
-"""Ids of the components behind a source that gives messages up."""
+"""Ids of the components that handle messages given up by the source."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class StreamTarget(Target):
 
     @property
     def file(self) -> Path | None:
-        """The file that the definition was in, if it was in one."""
+        """The file with the definition, if it came from one."""
         return self.path
 
     @property
@@ -59,7 +59,7 @@ class StreamTarget(Target):
         """Returns the topology.
 
         Raises:
-            LoadError: a module or option of the stream makes no sense.
+            LoadError: a module or option of the stream is invalid.
         """
         try:
             return build(self.stream, self.definition, self.dead_letters)
@@ -72,11 +72,11 @@ def load_stream(definition: str, name: str | None = None, dead_letters: DeadLett
 
     Args:
         definition: the text.
-        name: the stream's name; None where the text may give one.
-        dead_letters: what becomes of messages that fail again and again; they are tried for ever for None.
+        name: the stream's name; None if the text may give one.
+        dead_letters: where messages go that fail again and again; with None they are retried for ever.
 
     Raises:
-        LoadError: the text is no stream.
+        LoadError: the text is not a stream.
     """
     try:
         return StreamTarget(definition, parse_stream(definition, name), definition, dead_letters=dead_letters)
@@ -92,7 +92,7 @@ def load_file(path: Path, where: str) -> StreamTarget:
         where: its name in messages.
 
     Raises:
-        LoadError: it can't be read, or is no stream.
+        LoadError: it can't be read, or is not a stream.
     """
     try:
         with path.open("rb") as file:
@@ -102,7 +102,7 @@ def load_file(path: Path, where: str) -> StreamTarget:
     except OSError as error:
         raise LoadError(f"{where} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise LoadError(f"{where} is no UTF-8: {error.reason}") from error
+        raise LoadError(f"{where} is not UTF-8: {error.reason}") from error
     except DslError as error:
         raise LoadError(f"{where}: {error}") from error
     return StreamTarget(where, replace(stream, name=stream.name or path.stem), text, path)
@@ -119,15 +119,15 @@ def build(
     """Returns a stream as a topology: a source, processors and a sink; their labels are the component ids.
 
     Args:
-        stream: what was parsed.
+        stream: the parsed stream.
         definition: the text that it was parsed from, for errors.
-        dead_letters: what becomes of messages that fail again and again; they are tried for ever for None.
-        registry: the modules; those of this machine for None.
-        tasks: label of a module -> how many tasks it has; 1 where it is not named.
+        dead_letters: where messages go that fail again and again; with None they are retried for ever.
+        registry: the modules; None for those of this machine.
+        tasks: label of a module -> its number of tasks; 1 if it is not named.
         tracked_in: label of a module whose messages keep their history -> the container.
 
     Raises:
-        DslError: a module or an option is unknown, or a value makes no sense.
+        DslError: a module or an option is unknown, or a value is invalid.
 
     Example:
         >>> text = "time | log"
@@ -166,7 +166,7 @@ def build(
             history = History(
                 f"{stream.name or DEFAULT_NAME}.{types[part.origin.label]}.{part.origin.label}", container
             )
-            # No label has two dots together.
+            # No label has two consecutive dots.
             before = f"{part.label}..history"
             builder.set_bolt(before, history, count).local_or_shuffle_grouping(part.label)
     return builder.create_topology()

@@ -1,4 +1,4 @@
-"""The manifest of a deployment: how many instances of a module there are, which containers fit, and who gets what."""
+"""The manifest of a deployment: how many instances a module has, which containers fit, and which message goes where."""
 
 from __future__ import annotations
 

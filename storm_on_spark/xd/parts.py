@@ -1,4 +1,4 @@
-"""The parts of a stream: each module with its declaration, and what is inside a composed one in its place."""
+"""The parts of a stream: each module with its declaration; the modules inside a composed one replace it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Part:
     origin: Module = field(repr=False)
     """The module of the definition that it comes from, for errors."""
     prefix: str = ""
-    """What is before an option's name in the definition, such as `filter.`."""
+    """The prefix of an option's name in the definition, such as `filter.`."""
     inherited: frozenset[str] = frozenset()
-    """Options that a composed module gives, and not the definition."""
+    """Options whose values come from a composed module, and not from the definition."""
 
     def component(self, stream: str, definition: str) -> Component:
         """Returns the component.
@@ -46,7 +46,7 @@ class Part:
             definition: its text, for errors.
 
         Raises:
-            DslError: an option is unknown or missing, or can't have its value.
+            DslError: an option is unknown, missing, or has an invalid value.
         """
         try:
             return self.declaration.make(self.options, stream)
@@ -59,7 +59,7 @@ class Part:
         Args:
             whole: the name of the stream or job.
             definition: its text, for errors.
-            later: options that get their values later; their texts don't count.
+            later: options that get their values later; their texts are not checked.
 
         Raises:
             DslError: an option is unknown or missing, or can't have its value.
@@ -82,7 +82,7 @@ class Part:
         if not any(error.option in option.names for option in self.declaration.options):
             start = definition.rfind(f"--{name}=", 0, begin)
             return DslError(Code.UNKNOWN_OPTION, definition, start, f"{inside}{error.message}")
-        # A quote that is written twice moves what is behind it.
+        # A doubled quote shifts the characters after it.
         exact = definition.startswith(value, begin)
         position = begin + (error.position or 0 if exact else 0)
         return DslError(Code.BAD_VALUE, definition, position, f"{inside}{error.message}")
@@ -92,12 +92,12 @@ def parts_of(stream: Stream, definition: str, registry: LocalRegistry) -> list[P
     """Returns the parts in the order of the flow: a source, processors and a sink.
 
     Args:
-        stream: what was parsed.
+        stream: the parsed stream.
         definition: the text that it was parsed from, for errors.
         registry: the modules.
 
     Raises:
-        DslError: a module is unknown, or an option of a composed one.
+        DslError: a module is unknown, or an option of a composed module.
     """
     types = [_type(stream, number) for number in range(len(stream.modules))]
     found: list[Part] = []
@@ -114,7 +114,7 @@ def step_parts(job: Job, definition: str, registry: LocalRegistry) -> list[Part]
     """Returns the steps of a job, in the order of the text.
 
     Args:
-        job: what was parsed.
+        job: the parsed job.
         definition: the text that it was parsed from, for errors.
         registry: the modules.
 
@@ -143,7 +143,7 @@ def types_of(stream: Stream) -> dict[str, ModuleType]:
 
 @dataclass(frozen=True)
 class _Given:
-    """A module, and what the definition says of it."""
+    """A module, and its use in the definition."""
 
     origin: Module
     type: ModuleType
@@ -186,7 +186,7 @@ def _inside(
         prefix = f"{module.label}."
         over = {name.removeprefix(prefix): text for name, text in given.options.items() if name.startswith(prefix)}
         options = {**dict(module.options), **over}
-        # What the composed module's own definition gives may have been given from outside, one level up.
+        # A value in the composed module's own definition may have been overridden one level up.
         outside = {name for name in over if f"{prefix}{name}" not in given.inherited}
         yield from _expanded(
             replace(

@@ -1,4 +1,4 @@
-"""The steps of a job: each with its module and options, and what parameters of a launch fill."""
+"""The steps of a job: each with its module, and its options filled with the parameters of a launch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARAMETER: Final = re.compile(r"""#\{jobParameters\[(?:'([^']{1,200})'|"([^"]{1
 
 
 class ParameterError(StormError, ValueError):
-    """A parameter that a job needs and a launch lacks, or that an option can't have."""
+    """A parameter that a launch lacks, or that is not a valid value of an option."""
 
 
 def check_steps(
@@ -27,13 +27,13 @@ def check_steps(
     An option may have `#{jobParameters['day']}` in its value; a launch fills it.
 
     Args:
-        job: what was parsed.
+        job: the parsed job.
         definition: the text that it was parsed from, for errors.
         registry: the modules.
-        parameters: of a launch; None if it is not launched yet.
+        parameters: of a launch; None before a launch.
 
     Raises:
-        DslError: a module or an option is unknown, or an option can't have its value.
+        DslError: a module or an option is unknown, or an option has an invalid value.
         ParameterError: a parameter is missing.
 
     Example:

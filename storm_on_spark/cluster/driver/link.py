@@ -318,7 +318,7 @@ class ClusterLink:
         mine = self._assignment
         assigned = self._state.get(Assignment, ASSIGNMENTS, self._id)
         if assigned is None or assigned[0] != mine:
-            # What it says is compared, and not the version: a node that was deleted and made again has the same again.
+            # Compare the content, not the version: a node that was deleted and created again has the same version.
             raise OwnershipLostError(f"{self._id} isn't assigned to this driver any more")
         self._version = assigned[1]
         ownership = Ownership(

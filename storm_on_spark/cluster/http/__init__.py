@@ -1,1 +1,4 @@
-"""The HTTP server of daemons: connections with limits, authentication, requests and answers."""
+"""The HTTP server of daemons: connections with limits, who is asking (`auth.py`), requests and answers.
+
+Whether callers may do what they ask for is decided in `cluster/security/permissions.py`.
+"""

@@ -32,12 +32,13 @@ from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.repairs import Problem
 from storm_on_spark.cluster.nimbus.scheduling.draining import DrainPage
 from storm_on_spark.cluster.records import ArtifactInfo, StormBase
-from storm_on_spark.cluster.rest import graph, openapi, schemas, summaries, topology_page
-from storm_on_spark.cluster.rest.lag import lag_page
-from storm_on_spark.cluster.rest.log_config import LogConfigPage, changes_of, log_config_page
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest import openapi, schemas
+from storm_on_spark.cluster.rest.pages import graph, summaries, topology_page
+from storm_on_spark.cluster.rest.pages.lag import lag_page
+from storm_on_spark.cluster.rest.pages.log_config import LogConfigPage, changes_of, log_config_page
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
+from storm_on_spark.cluster.rest.picture.warned import topology_warnings
 from storm_on_spark.cluster.rest.queries import for_script, selection
-from storm_on_spark.cluster.rest.warned import topology_warnings
 from storm_on_spark.cluster.security.permissions import REST, Who
 from storm_on_spark.metrics.prometheus import Samples, process_text
 

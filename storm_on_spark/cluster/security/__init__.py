@@ -1,1 +1,1 @@
-"""The cluster's secret and what it is used for: signed records, requests that prove themselves; TLS beside it."""
+"""The cluster's secret, signed records and requests, TLS, and who may do what (`permissions.py`)."""

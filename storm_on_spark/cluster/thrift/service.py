@@ -18,8 +18,8 @@ from storm_on_spark.cluster.http.frames import MOST_BYTES, FrameError, FrameServ
 from storm_on_spark.cluster.nimbus.accepting.submission import check_name
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.records import StormBase
-from storm_on_spark.cluster.rest import topology_page
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.pages import topology_page
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.cluster.security.permissions import CHANGE, CLUSTER, READ, SEE, THRIFT, Who
 from storm_on_spark.cluster.thrift import structs, submissions
 from storm_on_spark.cluster.thrift.blobs import NoBlobs

@@ -7,8 +7,8 @@ from typing import Any
 
 from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.cluster.records import ErrorRecord, NimbusSummary, StormBase
-from storm_on_spark.cluster.rest.picture import Picture
-from storm_on_spark.cluster.rest.summaries import topology_fields
+from storm_on_spark.cluster.rest.pages.summaries import topology_fields
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.cluster.thrift.interface import interface
 
 

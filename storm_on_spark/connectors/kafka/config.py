@@ -218,7 +218,7 @@ class KafkaSpoutConfigBuilder(StormNames):
         """Sets one of kafka-python's settings of a consumer, such as `security_protocol`; dots stand for underscores.
 
         `auto.offset.reset` says what happens when the offset to read is not in Kafka any more, or when the topic was
-        deleted and made again: "none" ends the topology with an error, "earliest" and "latest" continue there.
+        deleted and created again: "none" ends the topology with an error, "earliest" and "latest" continue there.
         """
         key = name.replace(".", "_")
         if key == "group_id":

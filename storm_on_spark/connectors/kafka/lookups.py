@@ -1,6 +1,6 @@
 """Look-ups of partitions: which exist, where to begin, and the state of those being read.
 
-A topic that was deleted and made again has its old name and a new id (Kafka's KIP-516). The id stands in the spout's
+A topic that was deleted and created again has its old name and a new id (Kafka's KIP-516). The id stands in the spout's
 state beside the offsets, and in what is committed to the group.
 """
 
@@ -130,7 +130,7 @@ class LookUps:
         reasons = {}
         for topic, number in sorted(order.known.intersection(present)):
             if topic in again:
-                why = f"topic {topic} was deleted and made again: the records of partition {number} are others now"
+                why = f"topic {topic} was deleted and created again: the records of partition {number} are others now"
             elif (offset := order.gone.get((topic, number))) is not None:
                 why = f"topic {topic} partition {number}: offset {offset} is not in Kafka (any more)"
             else:
@@ -189,7 +189,7 @@ def committed_offset(client: Any, partition: Any, id_now: str | None, name: str)
     was = id_in(committed.metadata)
     if was is not None and id_now is not None and was != id_now:
         _log.warning(
-            "%s: topic %s was deleted and made again since offset %d of its partition %d was committed: "
+            "%s: topic %s was deleted and created again since offset %d of its partition %d was committed: "
             "beginning as if none was",
             name, partition.topic, committed.offset, partition.partition,
         )  # fmt: skip

@@ -179,7 +179,7 @@ class Offsets:
 
     def __init__(self) -> None:
         self.partitions: dict[Partition, PartitionOffsets] = {}
-        #: The id of each topic whose offsets these are: one that was deleted and made again has another.
+        #: The id of each topic whose offsets these are: one that was deleted and created again has another.
         self.topic_ids: dict[str, str] = {}
         #: Whether the topics have been looked up: partitions that appear later are read from their first record on.
         self.looked_up = False

@@ -61,7 +61,7 @@ class KeptRows:
         self.again: dict[Any, _Kept] = {}
         #: What a subclass notes of positions.
         self.positions: dict[Any, Any] = {}
-        #: By name: the ids of what is read, such as topics. One that was deleted and made again has another.
+        #: By name: the ids of what is read, such as topics. One that was deleted and created again has another.
         self.ids: dict[str, str] = {}
 
 

@@ -1,4 +1,4 @@
-"""The input of a micro-batch: the chunks between two offsets.
+"""The input of a micro-batch: the chunks between two offsets, and the ticks and timers that have come due.
 
 Chunks in a spout log may have been written before a restart with a topology that was changed since. What could have
 changed is that tasks of stateless bolts, and those of the acker, have other numbers.

@@ -88,7 +88,6 @@ def read_switch(folder: Folder) -> tuple[dict[str, float], dict[str, str]]:
         if found["version"] != _VERSION:
             return {}, {}
         rates = {str(name): checked_percent(share) for name, share in found["rates"].items()}
-        # A driver of an earlier release writes no levels.
-        return rates, checked_levels(found.get("levels", {}))
+        return rates, checked_levels(found["levels"])
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}, {}

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.info import ALL_TIME, WINDOWS, TopologyInfo
-from storm_on_spark.cluster.rest.limits import limits_of
+from storm_on_spark.cluster.rest.picture.limits import limits_of
 from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings, with_load
 from storm_on_spark.web.model import TopologyView
 from storm_on_spark.web.pages.question import Question

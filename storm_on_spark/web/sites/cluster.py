@@ -18,11 +18,11 @@ from storm_on_spark.cluster.errors import ClusterError, NotLeaderError
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
-from storm_on_spark.cluster.rest.kept import Kept
-from storm_on_spark.cluster.rest.limits import limits_of
-from storm_on_spark.cluster.rest.picture import Picture, driver_info
-from storm_on_spark.cluster.rest.summaries import nimbus_summary
-from storm_on_spark.cluster.rest.topology_page import beat_errors
+from storm_on_spark.cluster.rest.pages.summaries import nimbus_summary
+from storm_on_spark.cluster.rest.pages.topology_page import beat_errors
+from storm_on_spark.cluster.rest.picture.kept import Kept
+from storm_on_spark.cluster.rest.picture.limits import limits_of
+from storm_on_spark.cluster.rest.picture.snapshot import Picture, driver_info
 from storm_on_spark.cluster.zookeeper.settings import ZooKeeperSettings
 from storm_on_spark.runtime.samples.book import SAMPLES_LOG
 from storm_on_spark.runtime.samples.events import TupleEvent, decoded

@@ -18,10 +18,10 @@ KEPT: Final = 300
 
 
 class Changes(Protocol):
-    """Where changes are written down. Any thread may call it; no method raises."""
+    """Records changes. Any thread may call it; no method raises."""
 
     def note(self, who: str, what: str, name: str) -> None:
-        """Writes down that somebody changed something."""
+        """Records a change."""
 
     def all(self) -> list[ChangeNode]:
         """Returns the last changes, newest first."""
@@ -30,7 +30,7 @@ class Changes(Protocol):
 class ZooKeeperChanges:
     """The list in ZooKeeper, the same for every admin.
 
-    What was done is done, also where ZooKeeper can't be reached to write it down: then it is logged only.
+    If ZooKeeper can't be reached, the change stays in force and its record goes to the log only.
 
     Args:
         tree: in ZooKeeper, whose folder exists.
@@ -40,7 +40,7 @@ class ZooKeeperChanges:
     def __init__(self, tree: Tree, now: Callable[[], float] = time.time) -> None:
         self._tree = tree
         self._now = now
-        #: What was read last.
+        #: The result of the last successful read.
         self._known: list[ChangeNode] = []
 
     def note(self, who: str, what: str, name: str) -> None:
@@ -56,7 +56,7 @@ class ZooKeeperChanges:
             logger.warning("%s %s by %s can't be written down: %s", what, name, who or "somebody", error)
 
     def all(self) -> list[ChangeNode]:
-        """See `Changes`; while ZooKeeper is away, those that were read last."""
+        """See `Changes`. While ZooKeeper can't be reached, returns the result of the last successful read."""
         try:
             self._check()
             found = self._tree.read_all(ChangeNode, CHANGES)
@@ -66,6 +66,6 @@ class ZooKeeperChanges:
         return self._known
 
     def _check(self) -> None:
-        """Refuses at once what would wait for ZooKeeper."""
+        """Raises at once if ZooKeeper can't be reached, instead of waiting for it."""
         if self._tree.session.state != "CONNECTED":
             raise UnavailableError("ZooKeeper can't be reached")

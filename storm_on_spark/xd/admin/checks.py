@@ -1,4 +1,4 @@
-"""What a definition must be before it is kept: of modules that exist, with options that make sense."""
+"""Checks of a definition before it is stored: its modules exist, and their options are valid."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _UNNAMED: Final = "stream"
 
 
 def check_stream(name: str | None, definition: str, registry: LocalRegistry, others: Others) -> Stream:
-    """Returns what a definition says, if a stream can be created of it.
+    """Returns the parsed definition if a stream can be created from it.
 
     Args:
         name: the stream's; None if it has none yet.
         definition: the text.
         registry: the modules.
-        others: returns name -> definition of the streams that are there; called for a tap, which needs one.
+        others: returns name -> definition of the existing streams; called if the definition has a tap.
 
     Raises:
         DslError: it can't, with a code and a position.
@@ -50,7 +50,7 @@ def check_stream(name: str | None, definition: str, registry: LocalRegistry, oth
 
 
 def check_job(name: str | None, definition: str, registry: LocalRegistry) -> Job:
-    """Returns what a definition says, if a job can be created of it.
+    """Returns the parsed definition if a job can be created from it.
 
     Args:
         name: the job's; None if it has none yet.

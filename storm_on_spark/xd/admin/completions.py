@@ -12,12 +12,12 @@ from storm_on_spark.xd.modules.declaration import Option
 from storm_on_spark.xd.modules.local_registry import LocalRegistry, ModuleRegistryError
 
 MOST: Final = 1_000
-"""Proposals of one answer."""
+"""Most proposals in one answer."""
 
 _CHANNELS: Final = ("queue:", "topic:")
 _SOURCES: Final = (*_CHANNELS, "tap:stream:", "tap:queue:", "tap:topic:")
 _TAP: Final = "tap:stream:"
-# Quoted texts, the signs between modules, and all else up to the next of these.
+# Quoted texts, the signs between modules, and any other text up to the next of these.
 _PIECE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[|>]|[^|>'\"]+")
 _SIGNS: Final = ("|", ">")
 _STEP_PIECE: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\|\||[|<>&]|[^|<>&'\"]+")
@@ -28,12 +28,12 @@ _BOOLEANS: Final = ("true", "false")
 
 
 def completions(start: str, registry: LocalRegistry, streams: Iterable[str] = ()) -> tuple[str, ...]:
-    """Returns whole texts that begin like `start`; none where only the user knows how it continues.
+    """Returns whole texts that begin with `start`; none where only the user knows how to continue.
 
     Args:
         start: the text so far.
         registry: the modules.
-        streams: names that a tap can have.
+        streams: names of streams that can be tapped.
 
     Example:
         >>> completions("time --fixedDelay=5 | lo", LocalRegistry())
@@ -58,7 +58,7 @@ def completions(start: str, registry: LocalRegistry, streams: Iterable[str] = ()
 
 
 def job_completions(start: str, registry: LocalRegistry) -> tuple[str, ...]:
-    """Returns whole texts of jobs that begin like `start`; see `completions`.
+    """Returns whole texts of jobs that begin with `start`; see `completions`.
 
     Example:
         >>> job_completions("filejdbc --tableName=a || <time", LocalRegistry())
@@ -66,7 +66,7 @@ def job_completions(start: str, registry: LocalRegistry) -> tuple[str, ...]:
     """
     read = _read(start, _STEP_PIECE, _STEP_SIGNS)
     if read is None or read[1] == ">":
-        # Behind a split comes a sign.
+        # A split must be followed by a sign.
         return ()
     _, sign, segment = read
     head = start[: len(start) - len(segment)]
@@ -86,7 +86,7 @@ def job_completions(start: str, registry: LocalRegistry) -> tuple[str, ...]:
 
 
 def _read(start: str, piece: re.Pattern[str], signs: tuple[str, ...]) -> tuple[str, str, str] | None:
-    """Returns the text before the last sign, that sign, and what is behind it; None inside quotes."""
+    """Returns the text before the last sign, that sign, and the text after it; None inside quotes."""
     at, last, begin, before = 0, "", 0, ""
     while at < len(start):
         match = piece.match(start, at)
@@ -105,7 +105,7 @@ def _is_channel(text: str) -> bool:
 
 def _with(head: str, segment: str, words: Iterable[str]) -> tuple[str, ...]:
     word = segment.lstrip()
-    # The text that there is stays: a space is proposed only where nothing is behind the sign.
+    # Existing text is kept: a space is proposed only if nothing follows the sign.
     space = segment[: len(segment) - len(word)] if segment else " " if head.endswith(("|", ">")) else ""
     return tuple(f"{head}{space}{found}" for found in words if found.startswith(word) and found != word)
 

@@ -1,6 +1,6 @@
-"""What the REST interface of an admin stands on: definitions, and the runtime that deploys what they say.
+"""The interfaces behind an admin's REST: definitions, and the runtime that deploys them.
 
-Methods are called on several threads at once, and may block. What they raise becomes a status: `RecordError` 400,
+Methods are called on several threads at once, and may block. Their errors become a status: `RecordError` 400,
 `NotFoundError` 404, `ExistsError` and `TransitionError` 409, `UnavailableError` 503.
 """
 
@@ -13,7 +13,7 @@ from storm_on_spark.xd.admin.rest.schemas import ContainerView, DeploymentView, 
 
 
 class Definitions(Protocol):
-    """The streams, or the jobs, that were created, each with its text. A name is checked before it comes here."""
+    """The streams, or the jobs, that were created, each with its text. The caller has checked the names."""
 
     def create(self, name: str, definition: str) -> None:
         """Adds a stream.
@@ -52,14 +52,14 @@ class Runtime(Protocol):
             fused: whether the whole stream becomes one topology.
 
         Raises:
-            RecordError: the manifest makes no sense; nothing was changed.
+            RecordError: the manifest is invalid; nothing was changed.
             NotFoundError: the stream has been destroyed meanwhile.
             TransitionError: it is deployed already.
             UnavailableError: there is no leader, or no ZooKeeper.
         """
 
     def undeploy(self, name: str) -> None:
-        """Ends the modules of a stream, and returns when they are gone.
+        """Ends the modules of a stream, and returns when they have ended.
 
         Raises:
             TransitionError: it is not deployed.
@@ -73,26 +73,26 @@ class Runtime(Protocol):
         """Returns all deployments, by the stream's name."""
 
     def containers(self) -> Sequence[ContainerView]:
-        """Returns the containers that are there, by id."""
+        """Returns the running containers, by id."""
 
     def modules(self) -> Sequence[RuntimeModuleView]:
-        """Returns the instances of modules that run, by name."""
+        """Returns the running instances of modules, by name."""
 
 
 class JobRuntime(Runtime, Protocol):
     """The jobs that are deployed, and their executions."""
 
     def launch(self, name: str, parameters: Mapping[str, str]) -> ExecutionView:
-        """Launches a job, and returns when the leader has taken that up.
+        """Launches a job, and returns once the leader has accepted the request.
 
         Raises:
-            RecordError: a parameter is missing, or an option can't have its value.
-            TransitionError: the job is not deployed, or runs.
+            RecordError: a parameter is missing, or an option has an invalid value.
+            TransitionError: the job is not deployed, or is running.
             UnavailableError: there is no leader, or no ZooKeeper.
         """
 
     def executions(self) -> Sequence[ExecutionView]:
-        """Returns the executions that are kept, the latest first."""
+        """Returns the stored executions, the latest first."""
 
     def execution(self, number: int) -> ExecutionView:
         """Returns an execution.
@@ -115,6 +115,7 @@ class JobRuntime(Runtime, Protocol):
 
         Raises:
             NotFoundError: there is none of that number.
-            TransitionError: it runs, has completed, was restarted already, or its job is not deployed or another one.
+            TransitionError: it is running, has completed, was restarted already, or its job is not deployed or has
+                another definition.
             UnavailableError: there is no leader, or no ZooKeeper.
         """

@@ -51,12 +51,12 @@ _RETRY_SECS: Final = 1.0
 
 @dataclass(frozen=True)
 class Offered:
-    """What pages for browsers get of an admin."""
+    """What pages for browsers can read of an admin."""
 
     conf: Mapping[str, Any]
     parts: Parts
     picture: Picture
-    """The tree as it is in the copy, also while ZooKeeper is away."""
+    """The copy of the tree, also while ZooKeeper can't be reached."""
     connected: Callable[[], bool]
     """Whether ZooKeeper can be reached."""
     authentication: Authentication
@@ -78,7 +78,7 @@ class Admin(Service):
     Args:
         conf: the configuration; logins, tokens and TLS are those of a Nimbus.
         port: of REST; 0 for any that is free.
-        ended: set from outside when it is to end, also while it waits for ZooKeeper.
+        ended: set by the caller to end the admin, even while it waits for ZooKeeper.
         pages: adds pages for browsers; None for none.
 
     Example:
@@ -100,7 +100,7 @@ class Admin(Service):
         self._pages = pages
         self._stack = contextlib.ExitStack()
         self._ended = threading.Event() if ended is None else ended
-        #: Set when something is to be looked at.
+        #: Set when the admin must look at the tree.
         self._wake = threading.Event()
         self._changed = threading.Condition()
         self.address = ""
@@ -108,7 +108,7 @@ class Admin(Service):
         self.scheme = "http"
 
     def start(self) -> None:
-        """Starts it; it serves when this returns, and leads when its turn comes. Waits for ZooKeeper.
+        """Waits for ZooKeeper and starts the admin. It serves once this returns, and leads when it is elected.
 
         Raises:
             SetupError: it can't listen, or others could reach it without authentication.
@@ -118,7 +118,7 @@ class Admin(Service):
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """Steps down and ends everything; streams run on."""
+        """Steps down and ends the admin; streams keep running."""
         self._ended.set()
         self._stack.close()
 
@@ -143,7 +143,7 @@ class Admin(Service):
         elector = ZooKeeperLeaderElector(
             session,
             NimbusSummary(host=host, port=port, started_at=time.time(), version=storm_on_spark.__version__),
-            # Definitions are in ZooKeeper: an admin lacks nothing that it would need as the leader.
+            # Definitions are in ZooKeeper, so any admin has all that a leader needs.
             gate=lambda: (),
             on_gained=lambda fence: self._wake.set(),
             on_lost=lambda reason: self._wake.set(),
@@ -176,7 +176,7 @@ class Admin(Service):
             app = pages.app
         stack.enter_context(HttpServer(app, listener, tls=tls.server))
         if pages is not None:
-            # Before the server, so that it needn't wait for pages that are open.
+            # Before the server ends, so that it needn't wait for open pages.
             stack.callback(pages.close)
         leader = Leader(mirror, tree)
 

@@ -1,8 +1,8 @@
-"""The definitions of streams and jobs in ZooKeeper, where Spring XD has them.
+"""The definitions of streams and jobs in ZooKeeper, at the same paths as in Spring XD.
 
 `/xd/streams/<name>` is `{"definition":"..."}`, and so is `/xd/jobs/<name>`.
 
-Without a secret these records are those of Spring XD, byte for byte; with one they stand in a signed envelope.
+Without a secret these records are byte for byte those of Spring XD; with one, each is in a signed envelope.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ class ZooKeeperDefinitions:
 
 
 def missing(kind: Kind, name: str) -> NotFoundError:
-    """Returns the error for a stream or a job that is not there."""
+    """Returns the error for a stream or a job that does not exist."""
     return NotFoundError(f"There is no {kind} named '{name}'")

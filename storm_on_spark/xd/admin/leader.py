@@ -1,7 +1,7 @@
-"""The rounds of the leading admin: it takes up what users asked for, places modules, and notes what became of it.
+"""The rounds of the leading admin: it accepts users' requests, places modules, and records the outcome.
 
-Every round starts from the tree and from nothing else, so the next leader continues where this one ended. Every change
-is conditional on the leadership, and on the version of the deployment that it was decided on.
+Every round starts from the tree alone, so the next leader continues where this one ended. Every change is conditional
+on the leadership, and on the version of the deployment that it was decided on.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
 _REQUEST: Final = re.compile(rf"{nodes.REQUEST}[0-9]{{10}}")
 _MOST_SPENT: Final = 100_000
 _ERAS: Final = 1_000_000
-"""Changes of the number of instances that one deployment may see."""
+"""How often the number of instances may change within one deployment."""
 
 
 class Leader:
-    """Acts for the leader; one thread calls it.
+    """The work of the leader; one thread calls it.
 
     Args:
         mirror: the copy of the tree.
@@ -48,19 +48,20 @@ class Leader:
         self._tree = tree
         self._picture = Picture(mirror)
         self._executions = Executions(mirror, tree)
-        #: Modules without a container, by stream or job, that were warned of already.
+        #: Modules without a container, by stream or job, that a warning has named already.
         self._warned: dict[tuple[Kind, str], set[str]] = {}
-        #: Orders that were carried out, which the copy still shows.
+        #: Executed orders that the copy still shows.
         self._taken: set[str] = set()
-        #: Orders that were carried out -> ZooKeeper's number of their making: one that is there again was copied.
+        #: Executed orders -> ZooKeeper's transaction id of their creation. An order with that path that appears again
+        #: was copied.
         self._spent: dict[str, int] = {}
-        #: Orders that make no sense, which were warned of already.
+        #: Invalid orders that a warning has named already.
         self._dropped: set[str] = set()
-        #: What each stream or job was, with the containers, when nothing was left to do for it.
+        #: Each stream or job, and the containers, as they were when nothing was left to do for it.
         self._settled: dict[tuple[Kind, str], object] = {}
 
     def round(self, fence: Fence, session_id: int | None) -> None:
-        """Does what is to be done.
+        """Runs one round.
 
         Args:
             fence: the leadership.
@@ -104,7 +105,7 @@ class Leader:
                 self._drop(fence, path, "it can't be read")
                 continue
             if self._is_copy(path):
-                self._drop(fence, path, "it was carried out before, and somebody wrote it again")
+                self._drop(fence, path, "it was executed before, and someone wrote it again")
                 continue
             key = order.kind, order.stream
             if key in busy or path in self._taken:
@@ -112,7 +113,7 @@ class Leader:
                 continue
             there = self._mirror.value(f"{nodes.DEPLOYMENTS[order.kind]}/{order.stream}", Deployment)
             if order.action == "deploy" and there is not None and there.going:
-                # Its turn comes when the stream has gone.
+                # It is executed once the stream has been undeployed.
                 busy.add(key)
                 continue
             busy.add(key)
@@ -138,12 +139,12 @@ class Leader:
                     del self._spent[next(iter(self._spent))]
 
     def _is_copy(self, path: str) -> bool:
-        """Whether an order is there again after it was taken up."""
+        """Whether an order has appeared again after it was executed."""
         stat, before = self._mirror.stat(path), self._spent.get(path)
         return stat is not None and before is not None and stat.czxid > before
 
     def _drop(self, fence: Fence, path: str, reason: str) -> None:
-        """Removes an order that nobody can carry out, as somebody's hand may have written it."""
+        """Removes an order that can't be executed; someone may have written it by hand."""
         if path not in self._dropped:
             self._dropped.add(path)
             logger.warning("The request %s is not carried out: %s", path, reason)
@@ -177,7 +178,7 @@ class Leader:
         return changes
 
     def _definition(self, kind: Kind, name: str) -> str | None:
-        """Returns the text of a stream or a job, also if it was just created and the copy does not show it."""
+        """Returns the text of a stream or a job, also if it was just created and the copy does not show it yet."""
         known, path = self._picture.definition(kind, name), f"{nodes.DEFINITIONS[kind]}/{name}"
         if known is not None:
             return known
@@ -185,7 +186,7 @@ class Leader:
         return None if found is None else found.definition
 
     def _place(self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], load: Counter[str]) -> bool:
-        """Gives modules containers; returns whether something had to change."""
+        """Places modules on containers; returns whether anything changed."""
         own = Counter(each.container for each in deployed.allocated)
         requests = [_request(label, manifest, there) for label, manifest in deployed.manifest.items()]
         present = {each.instance: each.container for each in deployed.allocated}
@@ -213,7 +214,7 @@ class Leader:
         self._warn(deployed, {instance.label for instance in placement.unplaced}, bool(deployed.allocated))
         if not changes:
             return False
-        # The version says that nothing was placed since this was decided.
+        # The version check fails if anything was placed since this was decided.
         changes.append(Put(deployed.path, deployed.deployment, deployed.version))
         self._tree.commit(fence, *changes)
         load.subtract(own)
@@ -232,7 +233,7 @@ class Leader:
     def _note(
         self, fence: Fence, deployed: Deployed, there: Mapping[str, ContainerNode], session_id: int | None
     ) -> bool:
-        """Writes the state of a stream, as a node of this admin's session; returns whether it had to."""
+        """Writes the state of a stream as an ephemeral node of this admin, if it changed; returns whether it did."""
         value = StatusNode(state=deployed.state(there))
         path = f"{deployed.path}/status"
         stat, known = self._mirror.stat(path), self._mirror.value(path, StatusNode)
@@ -253,7 +254,7 @@ class Leader:
             self._tree.commit(fence, *changes)
             return
         if self._mirror.children(f"{deployed.path}/modules"):
-            # They are deleted by containers whose modules have ended.
+            # Containers delete them once their modules have ended.
             return
         requested = [f"{nodes.REQUESTED}/{name}" for name in deployed.requested()]
         changes = [Delete(path) for path in requested if self._mirror.stat(path) is not None]
@@ -270,7 +271,7 @@ class Leader:
         return [*below, Delete(each.path)]
 
     def _clean(self, fence: Fence, there: Mapping[str, ContainerNode]) -> None:
-        """Removes what is left of departed containers, and modules of streams that are gone."""
+        """Removes the nodes of departed containers and the modules of undeployed streams."""
         deployments = {(kind, name) for kind in nodes.KINDS for name in self._mirror.children(nodes.DEPLOYMENTS[kind])}
         for key, group in self._picture.allocated().items():
             if key not in deployments:
@@ -278,12 +279,12 @@ class Leader:
         for container in self._mirror.children(nodes.ALLOCATED):
             path = f"{nodes.ALLOCATED}/{container}"
             if container not in there and not self._mirror.children(path):
-                # The first of these fails if the container is there, and the copy does not know it yet.
+                # The first change fails if the container exists and the copy does not show it yet.
                 own = f"{nodes.CONTAINERS}/{container}"
                 self._try(fence, [Create(own, nodes.EMPTY, ephemeral=True), Delete(own), Delete(path)])
 
     def _try(self, fence: Fence, changes: list[Change]) -> bool:
-        """Makes changes; returns whether they were made."""
+        """Applies changes; returns whether they took effect."""
         try:
             self._tree.commit(fence, *changes)
         except ConflictError as error:
@@ -321,8 +322,8 @@ def _requests(order: Order, definition: str, deployment: Deployment) -> list[Cha
 def _module_nodes(deployed: Deployed, allocated: Mapping[Instance, str]) -> dict[Instance, ModuleNode]:
     """Returns the value of each instance's node.
 
-    Where a module is in every container, the number of its instances changes; then messages belong to others, and its
-    generation grows.
+    The number of instances of a module that runs in every container can change. Messages then belong to other
+    instances, and the generation grows.
     """
     found: dict[Instance, ModuleNode] = {}
     for label, manifest in deployed.manifest.items():

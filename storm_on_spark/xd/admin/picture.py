@@ -1,4 +1,4 @@
-"""What runs where, read from the copy of the tree: the same for every admin."""
+"""What runs where, read from the copy of the tree; every admin sees the same."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Allocated:
 
 @dataclass(frozen=True)
 class Deployed:
-    """A stream or a job that is deployed, or on its way to it or from it."""
+    """A stream or a job that is deployed, or is being deployed or undeployed."""
 
     kind: Kind
     name: str
@@ -85,7 +85,7 @@ class Deployed:
         return ModuleName(self.name, self.types[label], label, sequence)
 
     def requested(self) -> Iterator[ModuleName]:
-        """Yields the names below `requested`; the number 0 stands for one in every container."""
+        """Yields the names below `requested`; the number 0 stands for one instance in every container."""
         for label, each in self.manifest.items():
             for sequence in range(1, each.count + 1) if each.count != EVERY else (0,):
                 yield self.module(label, sequence)
@@ -108,7 +108,7 @@ class Deployed:
 
 
 class Picture:
-    """The tree as it is in the copy, typed.
+    """Typed access to the copy of the tree.
 
     Args:
         mirror: the copy.
@@ -118,7 +118,7 @@ class Picture:
         self._mirror = mirror
 
     def containers(self) -> dict[str, ContainerNode]:
-        """Returns the containers that are there, by id; without metrics, as these place no module."""
+        """Returns the running containers, by id, without metrics: placement does not need them."""
         found = self._container_nodes()
         return {name: msgspec.structs.replace(node, metrics=ContainerMetrics()) for name, node in found.items()}
 
@@ -133,7 +133,7 @@ class Picture:
         """Returns the instances by stream and job, also those of departed containers.
 
         Args:
-            name: the only one that counts; empty for all.
+            name: of the stream or job; empty for all.
         """
         found: dict[tuple[Kind, str], list[Allocated]] = {}
         begin = f"{name}." if name else ""
@@ -157,7 +157,7 @@ class Picture:
         Args:
             kind: which of them.
             name: its name.
-            allocated: of `allocated`, where many are asked for.
+            allocated: the result of `allocated`, if the caller has it already.
         """
         path = f"{nodes.DEPLOYMENTS[kind]}/{name}"
         deployment, stat = self._mirror.value(path, Deployment), self._mirror.stat(path)
@@ -197,8 +197,8 @@ class Picture:
         return "" if found is None else found.leader
 
     def deployment_view(self, deployed: Deployed, there: Mapping[str, Any]) -> schemas.DeploymentView:
-        """Returns a deployment as REST gives it."""
-        # Not the nodes below `modules`: the copy may have them later than the statuses that the state is computed from.
+        """Returns a deployment as REST shows it."""
+        # Not from the nodes below `modules`: they may reach the copy later than the statuses that give the state.
         running = (each for each in deployed.allocated if each.container in there and each.state == "deployed")
         return schemas.DeploymentView(
             name=deployed.name,
@@ -208,7 +208,7 @@ class Picture:
         )
 
     def container_views(self) -> list[schemas.ContainerView]:
-        """Returns the containers as REST gives them."""
+        """Returns the containers as REST shows them."""
         return [
             schemas.ContainerView(
                 container_id=name,
@@ -224,7 +224,7 @@ class Picture:
         ]
 
     def module_views(self) -> list[schemas.RuntimeModuleView]:
-        """Returns the instances that run, or should, by name."""
+        """Returns the instances that run or should run, by name."""
         there = self.containers()
         found: list[schemas.RuntimeModuleView] = []
         for each in (each for group in self.allocated().values() for each in group):
@@ -258,10 +258,10 @@ class Picture:
 def _parsed(
     kind: Kind, name: str, definition: str, properties: tuple[tuple[str, str], ...]
 ) -> tuple[Stream | Job, Mapping[str, ModuleType], Mapping[str, ModuleManifest]] | None:
-    """Returns what texts say; every round of the leader asks for all of them.
+    """Parses a deployment's texts; every round of the leader does so for each deployment.
 
-    None for texts that say nothing, as another release or somebody's hand may have written them: that deployment is
-    left alone, and others go on. It is logged once, as answers are remembered.
+    Returns None for invalid texts, which another release or a person may have written. That deployment is left alone,
+    and the others proceed. Results are cached, so this is logged once.
     """
     try:
         whole, types = parsed_as(kind, name, definition)
@@ -275,7 +275,7 @@ def parsed_as(kind: Kind, name: str, definition: str) -> tuple[Stream | Job, dic
     """Returns a stream or a job, and label -> type of its modules.
 
     Raises:
-        DslError: the text is none.
+        DslError: the text is invalid.
     """
     if kind == "stream":
         stream = parse_stream(definition, name)

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 State = Literal["unknown", "deploying", "deployed", "incomplete", "failed", "undeployed"]
 
 EVERY: Final = 0
-"""The count of a module that runs in every matching container, also in those that come later."""
+"""The count of a module that runs in every matching container, including those that start later."""
 
 
 class Instance(NamedTuple):
@@ -22,7 +22,7 @@ class Instance(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """A module that is to be deployed.
+    """A module to be deployed.
 
     Args:
         label: of the module, unique in its stream.
@@ -52,8 +52,8 @@ def place(
 ) -> Placement:
     """Returns where the modules of one stream run.
 
-    An instance stays where it is while its container is there and matches. Others go, one after the other, to the
-    matching container that has the fewest modules of this stream, then to the one with the fewest of all streams.
+    An instance stays where it is while its container is there and matches. Each other instance goes to the matching
+    container with the fewest modules of this stream, and among equals to the one with the fewest of all streams.
 
     Args:
         requests: the modules, in the order of the flow; a label stands once.
@@ -120,7 +120,7 @@ def state_of(requested: bool, states: Iterable[State], *, complete: bool) -> Sta
     """Returns the state of a stream or a job.
 
     Args:
-        requested: whether it is to be deployed.
+        requested: whether its deployment is requested.
         states: of the instances that have a container.
         complete: whether every instance has one, and there is at least one.
 
@@ -140,7 +140,7 @@ def state_of(requested: bool, states: Iterable[State], *, complete: bool) -> Sta
 
 
 def _everywhere(label: str, candidates: Sequence[str], kept: Mapping[Instance, str]) -> dict[Instance, str]:
-    """Returns an instance for each container; those that run keep their numbers, and others get free ones."""
+    """Returns an instance for each container; running instances keep their numbers, and new ones get free numbers."""
     placed: dict[Instance, str] = {}
     has: set[str] = set()
     for instance, container in kept.items():

@@ -18,9 +18,9 @@ from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import Definition, Order, StatusNode
 
 _TAKEN_SECS: Final = 20.0
-"""For which an order waits for a leader."""
+"""How long an order waits for a leader."""
 _DONE_SECS: Final = 30.0
-"""For which modules may start, or end, before a request is answered."""
+"""How long modules may take to start or end before a request is answered."""
 
 _PARTICIPLES: Final = {
     "deploy": "deployed",
@@ -63,10 +63,10 @@ class ClusterRuntime:
         return found
 
     def check(self, name: str, definition: str, properties: Mapping[str, str], *, fused: bool) -> None:
-        """Refuses a manifest that makes no sense.
+        """Checks a manifest.
 
         Raises:
-            RecordError: it makes none.
+            RecordError: it is invalid.
         """
         stream = parse_stream(definition, name)
         manifest = checked_manifest(properties, [module.label for module in stream.modules])
@@ -88,7 +88,7 @@ class ClusterRuntime:
             )
 
     def _is_stored(self, name: str) -> bool:
-        """Returns whether ZooKeeper has a deployment: the copy may lag behind what another admin has shown."""
+        """Returns whether ZooKeeper has a deployment: the copy may lag behind what another admin has returned."""
         return self._tree.stat(f"{nodes.DEPLOYMENTS[self.kind]}/{name}") is not None
 
     def deployment(self, name: str) -> DeploymentView | None:
@@ -113,7 +113,7 @@ class ClusterRuntime:
         """Refuses a tap on a stream that runs as one topology: between its modules there is nothing to tap.
 
         Raises:
-            RecordError: the stream taps such a one, or is to become such a one and is tapped.
+            RecordError: the stream taps such a stream, or is tapped and would become one.
         """
         deployed = self._picture.all_deployed("stream") if fused or isinstance(stream.source, Tap) else []
         for each in deployed:
@@ -124,16 +124,16 @@ class ClusterRuntime:
                 raise RecordError(f"Stream '{name}' is tapped by '{each.name}', so it can't be one topology")
 
     def definition(self, name: str) -> str:
-        """Returns the text as ZooKeeper has it: the copy may not show yet what was just created."""
+        """Reads the text from ZooKeeper: the copy may not show a new stream yet."""
         found = self._tree.read(Definition, f"{nodes.DEFINITIONS[self.kind]}/{name}")
         if found is None:
             raise NotFoundError(f"There is no {self.kind} named '{name}' that can be read")
         return found.definition
 
     def _order(self, order: Order) -> int:
-        """Asks the leader, and returns the number of the request when it has taken it up."""
+        """Sends a request to the leader, and returns its number once the leader has accepted it."""
         path = self._tree.add(order, nodes.REQUESTED, lambda number: f"{nodes.REQUEST}{number:010}")
-        # The copy may not show it yet.
+        # The copy may not show the request yet.
         shown = self._wait(lambda: self._mirror.stat(path) is not None or self._is_gone(path), _TAKEN_SECS)
         if not shown or not self._wait(lambda: self._mirror.stat(path) is None, _TAKEN_SECS):
             raise UnavailableError(
@@ -149,13 +149,13 @@ class ClusterRuntime:
             return False
 
     def _settled(self, name: str) -> DeploymentView | None:
-        """Returns a deployment that the leader has placed, and whose modules run or can't."""
+        """Returns a deployment once the leader has placed it and each module runs or can't run."""
         found = self.deployment(name)
         noted = self._mirror.value(f"{nodes.DEPLOYMENTS[self.kind]}/{name}/status", StatusNode)
         return found if found is not None and noted is not None and noted.state == found.state != "deploying" else None
 
     def _wait(self, found: Callable[[], T], secs: float) -> T | None:
-        """Returns what is found as soon as it is true; None if it is not in time."""
+        """Returns the result of `found` as soon as it is true; None if that takes too long."""
         until = time.monotonic() + secs
         with self._changed:
             while True:
@@ -169,10 +169,10 @@ class ClusterRuntime:
 
 
 def checked_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict[str, ModuleManifest]:
-    """Returns what a manifest says of each module.
+    """Returns a manifest's properties of each module.
 
     Raises:
-        RecordError: it makes no sense.
+        RecordError: it is invalid.
     """
     try:
         return parse_manifest(properties, labels)

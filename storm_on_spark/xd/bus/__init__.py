@@ -1,4 +1,4 @@
-"""The message bus between modules: what one emits stands there until those that read it have it."""
+"""The message bus between modules: it stores what a module emits until its readers have received it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def check_bus(settings: BusSettings) -> None:
     """Checks that the bus can be used, before a container says that it is up.
 
     Raises:
-        ConfigError: a setting is missing or makes no sense.
-        SetupError: what the bus needs is not there.
+        ConfigError: a setting is missing or invalid.
+        SetupError: something that the bus needs is missing.
     """
     if settings.transport == "kafka":
         kafka_clients(settings)
@@ -31,14 +31,14 @@ def make_bus(
     exists: Callable[[str], bool],
     cluster: Callable[[], str] = lambda: "",
 ) -> Bus:
-    """Returns the bus that a configuration names.
+    """Returns the bus of a configuration.
 
     Args:
-        settings: which one.
+        settings: of the bus.
         folder: of the local bus.
         alive: whether an instance, by its name on the bus, may continue.
-        exists: whether a stream, by its name on the bus, was not destroyed.
-        cluster: what tells this installation from others at the same place; empty while it is unknown.
+        exists: whether a stream, by its name on the bus, still exists.
+        cluster: distinguishes this installation from others at the same place; empty while it is unknown.
 
     Raises:
         ConfigError, SetupError: see `check_bus`.

@@ -1,12 +1,12 @@
 """Each record of a queue goes to one of the instances that read the queue.
 
-A claim is a file beside the journal that is made once, so one gets it. An instance reads its records in order, so it
-is done with those of its claims that are before its position.
+A claim is a file beside the journal that can be created only once, so one instance gets the record. An instance reads
+its records in order, so it is done with every claimed record before its position.
 
-If the claimer will not come back, another instance takes its claims over. It first writes an empty record into the
-claimer's journal. If that one only slept, it loses at its next record, as any process that runs an instance twice does;
-and the last record says how far the claimer has come. A record that was taken over is behind the position of its new
-claimer, so it has its own position, by the name `<journal>#<number>`.
+If the claimer will not return, another instance takes over its claims. It first writes an empty record into the
+claimer's journal. If the claimer was only paused, its next write fails, as for any process that runs an instance a
+second time. The last record shows how far the claimer has read. A record that was taken over is before the position of
+its new claimer, so it has its own position, named `<journal>#<number>`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Claim(NamedTuple):
     """The position of the first message."""
 
     def place(self, number: int) -> str:
-        """Returns under which name the holder says that it is done."""
+        """Returns the name under which the holder records that it is done."""
         return f"{self.holder}{_MARK}{number}" if self.turn else self.holder
 
     def done(self, folder: Path, number: int) -> bool:
@@ -67,11 +67,11 @@ class Claims:
         self._alive = alive
         self._clock = clock
         self._sync = sync
-        #: Journals, and when claims on them were looked through last.
+        #: Journals -> when their claims were last searched.
         self._looked: dict[str, float] = {}
 
     def take(self, folder: Path, number: int) -> bool:
-        """Claims a record, which is there; returns whether the instance has it.
+        """Claims an existing record; returns whether the instance has it.
 
         Args:
             folder: of the journal.
@@ -81,12 +81,12 @@ class Claims:
         return self._make(folder, number, 0, 0) if found is None else (found.turn, found.holder) == (0, self._reader)
 
     def left(self, name: str, folder: Path, first: int, positions: Positions) -> Positions:
-        """Takes over claims of instances that will not come back; returns positions of these records.
+        """Takes over claims of instances that will not return; returns positions of these records.
 
         Args:
             name: of the journal, as positions have it.
             folder: of the journal.
-            first: number of the first record that is there; those behind the instance's position are looked at.
+            first: number of the first record that still exists. Records up to the instance's position are searched.
             positions: of the instance.
         """
         now = self._clock()
@@ -116,7 +116,7 @@ class Claims:
         return make_once(_path(folder, number, turn), f"{self._reader} {index}".encode())
 
     def _fenced(self, holder: str) -> Positions | None:
-        """Keeps an instance from going on; returns how far it has come, None if it has just gone on."""
+        """Stops an instance from continuing; returns how far it has read, or None if it has just continued."""
         stream, label, sequence = holder.split(".")
         journal = Journal(self._bus / stream / label / sequence, sync=self._sync)
         last = journal.last()
@@ -128,7 +128,7 @@ class Claims:
 
 
 def record_of(name: str) -> tuple[str, int] | None:
-    """Returns journal and number of a record that was taken over; None for the name of a journal.
+    """Returns journal and number of a record that was taken over; None for the name of a whole journal.
 
     >>> record_of("s-1-1.rate.1#7"), record_of("s-1-1.rate.1")
     (('s-1-1.rate.1', 7), None)
@@ -142,7 +142,7 @@ def unclaimed_from(folder: Path, first: int, behind: int) -> int:
 
     Args:
         folder: of the journal.
-        first: where to begin; what is before it is done.
+        first: where to begin; all records before it are done.
         behind: one more than the number of the last record.
     """
     for number in range(first, behind):
@@ -153,7 +153,7 @@ def unclaimed_from(folder: Path, first: int, behind: int) -> int:
 
 
 def forget_claims(folder: Path, number: int) -> None:
-    """Removes the claims of a record that is removed."""
+    """Removes the claims of a removed record."""
     while (claim := _latest(folder, number)) is not None:
         _path(folder, number, claim.turn).unlink(missing_ok=True)
         if claim.turn:

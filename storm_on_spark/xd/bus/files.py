@@ -1,4 +1,4 @@
-"""Files beside the journals: made once, or written as a whole."""
+"""Files beside the journals: created once, or replaced as a whole."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Read(NamedTuple):
 
 
 def say_read(folder: Path, reader: str, read: Read, *, taker: bool = False) -> None:
-    """Says how far an instance has read a journal.
+    """Records how far an instance has read a journal.
 
     Args:
         folder: of the journal.
         reader: the instance's name.
         read: how far.
-        taker: whether it reads a queue, from which it takes records.
+        taker: whether it takes records from a queue.
     """
     write_whole(folder / _FOLDERS[taker] / reader, f"{read.number} {read.generation}".encode())
 
@@ -53,7 +53,7 @@ def readers(folder: Path) -> dict[str, Read]:
 
 
 def make_once(path: Path, body: bytes, *, sync: bool = False) -> bool:
-    """Makes a file as a whole, unless it is there; returns whether it was made.
+    """Creates a file with its whole body unless it exists; returns whether it was created.
 
     Args:
         path: of the file.
@@ -74,7 +74,7 @@ def make_once(path: Path, body: bytes, *, sync: bool = False) -> bool:
 
 
 def write_whole(path: Path, body: bytes, *, sync: bool = False) -> None:
-    """Writes a file as a whole, in the place of one that is there.
+    """Writes a file as a whole, and replaces an existing one.
 
     Args:
         path: of the file.

@@ -24,12 +24,12 @@ _REFRESH_SECS: Final = 0.5
 _NOTHING: Final = Message(None, {})
 
 Journals = Callable[[], Mapping[str, Path]]
-"""Returns name -> folder of the journals that are read; there may be more later."""
+"""Returns name -> folder of the journals to read; more may be added later."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """The messages that an instance takes: those of its partitions, and every n-th of the others.
+    """The messages for an instance: those of its partitions, and every n-th of the others.
 
     >>> [Share(1, 2).takes(3, index, None) for index in range(4)]
     [False, True, False, True]
@@ -47,11 +47,11 @@ class Inputs:
     """Reads journals.
 
     Args:
-        journals: which.
-        reader: the name of the reader; no other has it.
-        positions: where to begin; what is not named begins with its first record.
+        journals: returns the journals to read.
+        reader: the unique name of the reader.
+        positions: where to begin; a journal that is not named begins with its first record.
         share: which messages are for the instance.
-        claims: on the records of a queue; None where the instance takes part in all of them.
+        claims: on the records of a queue; None if the instance reads all records.
         generation: of the deployment.
         clock: seconds.
     """
@@ -76,15 +76,15 @@ class Inputs:
         self._journals: dict[str, Journal] = {}
         self._looked: float | None = None
         self._turn = 0
-        #: The last record that was read of each journal.
+        #: The last record read from each journal.
         self._read: dict[str, tuple[int, Record]] = {}
 
     def next(self, most: int) -> Iterator[Input]:
-        """Yields messages behind the positions; the caller moves these on."""
+        """Yields messages after the positions; the caller advances the positions."""
         self.look()
         left = most
         names = list(self._journals)
-        # Each time another one comes first: one that always has more would leave nothing of `most` to the others.
+        # Start with another journal each time: one that always has messages would use up `most`.
         self._turn = (self._turn + 1) % max(1, len(names))
         for place, at in list(self.positions.items()):
             if (taken := record_of(place)) is not None and at[0] == taken[1] and taken[0] in self._journals:
@@ -106,10 +106,10 @@ class Inputs:
                 number, index = number + 1, 0
 
     def publish(self, positions: Positions | None = None) -> None:
-        """Lets writers know which records are not needed any more.
+        """Tells writers which records are no longer needed.
 
         Args:
-            positions: of what is still needed; what follows the present ones for None.
+            positions: of the first records still needed; None for the current positions.
         """
         found = self.positions if positions is None else positions
         for name, journal in self._journals.items():
@@ -124,7 +124,7 @@ class Inputs:
     def _inputs(self, name: str, number: int, index: int, record: Record) -> list[Input]:
         end, messages = (number + 1, 0), record.messages
         if index >= len(messages):
-            # One input stands for the whole record, so that the position moves on.
+            # One input stands for the whole record, so that the position advances.
             return [Input(name, number, 0, _NOTHING, end, False)]
         found = []
         for place in range(index, len(messages)):
@@ -134,14 +134,14 @@ class Inputs:
         return found
 
     def look(self) -> None:
-        """Looks for new journals and the like, if that is due."""
+        """Looks for new journals and does other regular work, if due."""
         now = self._clock()
         if self._looked is not None and now - self._looked < _REFRESH_SECS:
             return
         self._looked = now
         for name, folder in self._find().items():
             if name not in self._journals:
-                # Said before anything is read: the writer removes the records that all known readers have read.
+                # Recorded before anything is read: the writer removes records that all known readers have read.
                 self._say(folder, self._reader, self.positions.get(name, (0, 0))[0])
                 self._journals[name] = Journal(folder)
         for name, journal in self._journals.items():
@@ -149,7 +149,7 @@ class Inputs:
             if self._claims is not None:
                 self.positions |= self._claims.left(name, journal.folder, journal.first() or number, self.positions)
             if number and not journal.has(number) and (first := journal.first()) > number:
-                # What the instance has said to need no more is no loss, nor what others took from a queue.
+                # Records that the instance no longer needs, or that others took from a queue, are not lost.
                 if self._claims is None and read_by(journal.folder, self._reader).number < first:
                     logger.warning(
                         "%s was too far behind: it misses records %d to %d of %s",
@@ -160,7 +160,7 @@ class Inputs:
             del self.positions[place]
 
     def _is_forgotten(self, place: str, number: int) -> bool:
-        """Whether a position is that of a record that was taken over, is done, and was removed."""
+        """Whether a position belongs to a record that was taken over, is done and was removed."""
         taken = record_of(place)
         journal = None if taken is None else self._journals.get(taken[0])
         return taken is not None and journal is not None and number > taken[1] and not journal.has(taken[1])
@@ -181,13 +181,13 @@ def beginning(
     """Returns where an instance begins to read.
 
     An instance continues where it stopped. If the number of instances has changed, messages belong to other instances,
-    so all begin where the least advanced one was: nothing is lost, and a message may come twice.
+    so all begin where the least advanced one was: nothing is lost, and a message may be read twice.
 
     Args:
         folder: of the module.
         generation: of the deployment, and the number of instances.
         own: the instance's last record.
-        first: returns where a module begins that never ran.
+        first: returns where a module begins on its first run.
     """
     if own is not None and own.generation == _text(generation):
         return own.positions
@@ -202,7 +202,7 @@ def beginning(
 
 
 def ends(journals: Mapping[str, Path]) -> Positions:
-    """Returns the ends of journals: a reader that begins there sees what comes from now on."""
+    """Returns the ends of journals: a reader that begins there sees only new messages."""
     return {name: (Journal(folder).last() + 1, 0) for name, folder in journals.items()}
 
 
@@ -211,7 +211,7 @@ def numbered(folder: Path, prefix: str = "") -> dict[str, Path]:
 
     Args:
         folder: of the module.
-        prefix: begins their names.
+        prefix: of their names.
     """
     with contextlib.suppress(FileNotFoundError):
         names = sorted((path.name for path in folder.iterdir() if _INSTANCE.fullmatch(path.name)), key=int)

@@ -1,11 +1,10 @@
 """The journal of one instance of a module: numbered records, each in its own file.
 
 A record has what the instance emitted, how far it has read its inputs, and its state: one file, so all or nothing. A
-number is given once, by making a hard link, which fails if the name is there: of two processes that believe to be the
-same instance, one loses at its next record, and ends. So nothing else keeps a container away that was paused, declared
-dead and has woken up.
+number is used once: writing makes a hard link, which fails if the name exists. If two processes run the same instance,
+one of them fails at its next record and ends. This alone fences a container that was paused, declared dead and resumed.
 
-The place may be a local folder, or one that all hosts share and that has hard links (NFS does).
+The folder may be local, or shared by all hosts if it has hard links (NFS does).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _BLOCK: Final = 4096
 
 
 class TakenError(StormError, RuntimeError):
-    """Another process has written the next record: it runs this instance now."""
+    """Another process has written the next record, so it runs this instance now."""
 
 
 class Message(NamedTuple):
@@ -47,14 +46,14 @@ Positions = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Record:
-    """What one step of an instance comes to."""
+    """The result of one step of an instance."""
 
     messages: tuple[Message, ...] = ()
     positions: Positions = field(default_factory=dict)
     state: tuple[bytes | None, ...] = ()
     """The state of each component, in the order of the flow; None for a component without state."""
     emitted: tuple[Any, ...] = ()
-    """Ids of the messages that the source is to be told of: it may have died before it heard."""
+    """Ids of the messages to ack at the source: it may have ended before it was told."""
     generation: str = ""
     """The generation of the deployment, and the number of instances."""
 
@@ -63,8 +62,8 @@ class Journal:
     """The records of an instance, in files.
 
     Args:
-        folder: made with the first record.
-        sync: whether a record must survive the loss of the machine, say of its power.
+        folder: created with the first record.
+        sync: whether a record must survive the loss of the machine, such as a power failure.
 
     Example:
         >>> import tempfile
@@ -83,15 +82,15 @@ class Journal:
         return max(self._numbers(), default=0)
 
     def first(self) -> int:
-        """Returns the number of the first record that is still there; 0 if there is none."""
+        """Returns the number of the first record that still exists; 0 if there is none."""
         return min(self._numbers(), default=0)
 
     def has(self, number: int) -> bool:
-        """Whether a record is there."""
+        """Whether a record exists."""
         return self._path(number).exists()
 
     def read(self, number: int) -> Record | None:
-        """Returns a record; None if it is not there.
+        """Returns a record; None if it does not exist.
 
         Raises:
             CheckpointError: the file is damaged.
@@ -109,11 +108,11 @@ class Journal:
         return found
 
     def append(self, number: int, record: Record) -> int:
-        """Writes the record behind the last; returns the bytes that it takes on the disk.
+        """Writes the record after the last one; returns its size on the disk in bytes.
 
         Args:
             number: one more than that of the last record that the writer knows.
-            record: what to write.
+            record: the record.
 
         Raises:
             TakenError: there is such a record already.
@@ -132,9 +131,9 @@ class Journal:
             raise TakenError(f"another container has written record {number} of {self.folder}") from None
         finally:
             half.unlink(missing_ok=True)
-        # The last record is never removed, so the one before it tells, without reading the folder.
+        # The last record is never removed, so checking the one before is enough, without reading the folder.
         if not (number > 1 and self._path(number - 1).exists()) and self.last() != number:
-            # The others are so far ahead that they have removed the record of this number.
+            # The other process is so far ahead that it has removed the record of this number.
             self._path(number).unlink(missing_ok=True)
             raise TakenError(f"another container has written record {self.last()} of {self.folder}")
         if self._sync:
@@ -142,7 +141,7 @@ class Journal:
         return _on_disk(len(body) + 8)
 
     def sizes(self) -> dict[int, int]:
-        """Returns number -> bytes that it takes on the disk, of the records that are there, in order."""
+        """Returns number -> size on the disk in bytes, for all existing records, in order."""
         found: dict[int, int] = {}
         for number in sorted(self._numbers()):
             with contextlib.suppress(FileNotFoundError):
@@ -150,7 +149,7 @@ class Journal:
         return found
 
     def remove(self, number: int) -> None:
-        """Removes a record; it must not be the last, which has the state."""
+        """Removes a record. It must not be the last one, which has the state."""
         self._path(number).unlink(missing_ok=True)
 
     def _numbers(self) -> list[int]:
@@ -163,7 +162,7 @@ class Journal:
 
 
 def _on_disk(size: int) -> int:
-    """Returns the bytes that a file takes: whole blocks.
+    """Returns the size of a file on the disk in bytes: whole blocks.
 
     >>> _on_disk(1)
     4096

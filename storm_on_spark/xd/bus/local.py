@@ -9,11 +9,11 @@
 
 Messages of a channel stay in the journals of the modules that sent them: a channel is a list of modules.
 
-What a journal keeps has a limit. Where those that must get every message (the next module, and readers of a queue) are
-so far behind, the instance waits. Taps and readers of a topic hold nothing back: beyond the limit, the oldest records
-are removed, and they miss them.
+The size of a journal is limited. If readers that must get every message (the next module, and readers of a queue) are
+that far behind, the instance waits. It does not wait for taps and readers of a topic: beyond the limit, the oldest
+records are removed, and those readers miss them.
 
-The journals of a stream that was destroyed stay for a while, for those that tap it, and until its queues are empty.
+The journals of a destroyed stream stay for a while, for streams that tap it, and until its queues are empty.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ logger = logging.getLogger(__name__)
 
 _CHANNELS: Final = "channels"
 _CLUSTER: Final = ".cluster"
-"""Names the installation; no module's label begins with a dot."""
+"""The file with the installation's name; no module's label begins with a dot."""
 _STREAM: Final = re.compile(r".+-[0-9a-f]+-[0-9a-f]+")
 _SWEEP_SECS: Final = 30.0
 _ADOPT_SECS: Final = 600.0
@@ -63,17 +63,17 @@ class LocalBus:
     """The bus of a container.
 
     A stream's folder has the name of the installation that ran it. A container removes what a destroyed stream of its
-    own installation leaves, also if the containers that ran the stream have ended, and never what another one has at
-    the same place.
+    own installation has left, even if the containers that ran the stream have ended. It never removes data of another
+    installation at the same place.
 
     Args:
         folder: that all containers share.
-        most_bytes: that a journal keeps for those that have not read it yet.
+        most_bytes: limit of a journal's unread messages.
         keep_secs: how long the journals of a destroyed stream stay.
-        exists: whether a stream, by its name on the bus, was not destroyed.
+        exists: whether a stream, by its name on the bus, still exists.
         alive: whether an instance may continue.
-        sync: whether journals, and what stands beside them, must survive the loss of the machine.
-        cluster: tells this installation from others at the same place; empty while it is unknown.
+        sync: whether journals and the files beside them must survive the loss of the machine.
+        cluster: distinguishes this installation from others at the same place; empty while it is unknown.
         clock: seconds.
     """
 
@@ -98,7 +98,7 @@ class LocalBus:
         self.keep_secs = keep_secs
         self.exists = exists
         self._lock = threading.Lock()
-        #: Streams of which an instance was here, and since when they are known to be destroyed.
+        #: Streams that had an instance here, and since when they are known to be destroyed.
         self._streams: dict[str, float | None] = {}
         #: Streams whose folders have the installation's name.
         self._marked: set[str] = set()
@@ -114,7 +114,7 @@ class LocalBus:
         return LocalPort(self, place)
 
     def close(self) -> None:
-        """Ends it."""
+        """Closes the bus."""
         self._ended.set()
         self._sweeper.join()
 
@@ -151,7 +151,7 @@ class LocalBus:
             self._marked.add(stream)
 
     def _adopt(self, cluster: str) -> None:
-        """Takes care of destroyed streams of this installation that no container runs, first at once, then seldom."""
+        """Handles destroyed streams of this installation that no container runs: at once, and then seldom."""
         now = self.clock()
         if self._looked is not None and now - self._looked < max(_ADOPT_SECS, self.keep_secs):
             return
@@ -172,7 +172,7 @@ class LocalBus:
                 logger.warning("the remains of destroyed streams are removed later", exc_info=True)
 
     def _sent(self, stream: str) -> list[tuple[str, Path]]:
-        """Returns the channels that modules of a stream send to, each with the file that says so."""
+        """Returns the channels that modules of a stream send to, each with the file that records it."""
         try:
             channels = list((self.folder / _CHANNELS).iterdir())
             return [
@@ -185,7 +185,7 @@ class LocalBus:
             return []
 
     def _in_queues(self, stream: str) -> bool:
-        """Whether a stream has sent messages to a queue that are not read yet."""
+        """Whether a stream has sent messages to a queue that have not been read yet."""
         labels = {sender.name.partition(".")[2] for name, sender in self._sent(stream) if name.startswith("queue.")}
         for label in labels:
             for folder in numbered(self.folder / stream / label).values():
@@ -196,7 +196,7 @@ class LocalBus:
         return False
 
     def journals(self, feed: Feed) -> Mapping[str, Path]:
-        """Returns name -> folder of the journals of a feed that are there by now."""
+        """Returns name -> folder of the existing journals of a feed."""
         if isinstance(feed, ModuleFeed):
             return numbered(self.folder / feed.stream / feed.label)
         found: dict[str, Path] = {}
@@ -209,7 +209,7 @@ class LocalBus:
         return self.folder / _CHANNELS / f"{channel.kind}.{channel.name}"
 
     def _modules(self, feed: TapFeed | ChannelFeed) -> list[tuple[str, str]]:
-        """Returns stream and label of the modules that a feed comes from."""
+        """Returns stream and label of the modules that write a feed."""
         try:
             if isinstance(feed, ChannelFeed):
                 names = sorted(path.name for path in self.channel(feed.channel).iterdir())
@@ -236,17 +236,17 @@ class LocalPort:
         self._journal = Journal(self._module / str(place.sequence), sync=bus.sync)
         self._number = 0
         self._inputs: Inputs | None = None
-        #: Number -> bytes of the records that are there.
+        #: Number -> bytes, of the existing records.
         self._sizes: dict[int, int] = {}
-        #: The first record that someone who must get it has not read yet.
+        #: The first record that a required reader has not read yet.
         self._needed = 0
         self._unread = 0
-        #: Records before this one have been there for a while, so that each reader of them has said so.
+        #: Records before this one are old enough that each of their readers has registered.
         self._old = 0
-        #: When it was looked last, and the number of the record that came next.
+        #: When readers were last checked, and the number of the next record at that time.
         self._mark = (0.0, 0)
         self._kept_up: float | None = None
-        #: Positions of inputs that a bolt holds, and of those behind them; None if none is held.
+        #: Positions of inputs that a bolt holds, and of the inputs after them; None if none is held.
         self._held: Positions | None = None
 
     @property
@@ -281,7 +281,7 @@ class LocalPort:
     def commit(self, record: Record, read: Positions, letters: Sequence[Letter] = ()) -> None:
         """See `Port`."""
         for index, letter in enumerate(letters):
-            # A step that runs again writes it in the same place.
+            # A repeated step writes it to the same place.
             body = json.dumps(letter_body(letter), ensure_ascii=False).encode()
             name = f"{self._number + 1:012}-{index:04}.json"
             write_whole(self._journal.folder / "dead-letters" / name, body, sync=self._bus.sync)
@@ -298,7 +298,7 @@ class LocalPort:
         return self._holds_back and self._unread > self._bus.most_bytes
 
     def upkeep(self) -> None:
-        """Says how far the instance has read, and removes the records that all readers have read."""
+        """Records how far the instance has read, and removes the records that all readers have read."""
         now = self._bus.clock()
         pause = _FULL_UPKEEP_SECS if self.full() else _UPKEEP_SECS
         if self._kept_up is not None and now - self._kept_up < pause:
@@ -311,7 +311,7 @@ class LocalPort:
         self._trim()
 
     def close(self) -> None:
-        """Says how far the instance has read."""
+        """Records how far the instance has read."""
         if self._inputs is not None:
             self._inputs.publish(self._held)
 
@@ -338,10 +338,10 @@ class LocalPort:
         return Inputs(lambda: bus.journals(feed), place.name, positions, share, claims, place.generation, bus.clock)
 
     def _trim(self) -> None:
-        """Removes records, but for the last one, which has the state."""
+        """Removes records, except the last one, which has the state."""
         behind, folder = self._number + 1, self._journal.folder
         output, required = self._place.output, set(self._place.readers)
-        # Of one in every container only the first reader is known beforehand.
+        # If the reader runs in every container, only its first instance is known in advance.
         own = {_module(name) for name in required}
         found = _current(readers(folder), required)
         needed = min((found[name] for name in found if _module(name) in own), default=behind)
@@ -367,7 +367,7 @@ def _module(reader: str) -> str:
 
 
 def _current(found: Mapping[str, Read], required: set[str]) -> dict[str, int]:
-    """Returns how far readers are, without instances of earlier deployments that there are no more."""
+    """Returns the positions of readers, without instances of earlier deployments that no longer exist."""
     newest: dict[str, int] = {}
     for name, read in found.items():
         newest[_module(name)] = max(read.generation, newest.get(_module(name), 0))

@@ -1,4 +1,4 @@
-"""What an instance of a module sees of the bus: a `Port` to read from and to commit steps to, whatever the bus is."""
+"""The interface between an instance of a module and any bus: a `Port` to read from and to commit steps to."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from storm_on_spark.xd.modules.messages.message import written
 
 
 class BusError(StormError, RuntimeError):
-    """The bus does not answer, or what is on it can't be used; trying again may help."""
+    """The bus does not answer, or its data can't be used; trying again may help."""
 
 
 @dataclass(frozen=True)
 class ModuleFeed:
-    """What the module before it emits: all of it, from the first message on."""
+    """The messages of the previous module: all of them, from the first one on."""
 
     stream: str
-    """Name and number of the stream, unique for all that ever were."""
+    """Name and number of the stream, unique among all present and past streams."""
     label: str
 
 
 @dataclass(frozen=True)
 class TapFeed:
-    """What a module of another stream emits from now on, also when that is destroyed and created again."""
+    """The new messages of a module of another stream, even if that stream is destroyed and created again."""
 
     stream: str
     """The name only."""
@@ -38,15 +38,15 @@ class TapFeed:
 
 @dataclass(frozen=True)
 class ChannelFeed:
-    """What streams send to a channel."""
+    """The messages that streams send to a channel."""
 
     channel: Channel
     tapped: bool = False
-    """Whether it is a tap, which sees all messages of a queue from now on, and takes none away."""
+    """Whether it is a tap, which sees all new messages of a queue and takes none away."""
 
     @property
     def shared(self) -> bool:
-        """Whether each message goes to one of those that read the channel."""
+        """Whether each message goes to only one of the channel's readers."""
         return self.channel.kind == "queue" and not self.tapped
 
 
@@ -54,7 +54,7 @@ Feed = ModuleFeed | TapFeed | ChannelFeed
 
 
 def from_now_on(feed: Feed) -> bool:
-    """Whether a reader that reads a feed for the first time begins at its end; such readers hold nothing back.
+    """Whether a new reader of a feed begins at its end; the bus does not wait for such readers.
 
     Example:
         >>> from_now_on(TapFeed("ticktock", "time")), from_now_on(ChannelFeed(Channel("queue", "orders")))
@@ -65,7 +65,7 @@ def from_now_on(feed: Feed) -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """The place of an instance on the bus.
+    """An instance's place on the bus: its name, what it reads and where it sends.
 
     Args:
         stream: name and number of its stream.
@@ -74,8 +74,8 @@ class Place:
         count: of instances of the module.
         generation: of the deployment.
         input: what it reads; None for a source.
-        output: the channel that it sends to; None where the stream continues, or ends.
-        readers: the instances that read it in its own stream, which may not have begun yet.
+        output: the channel that it sends to; None if the stream continues or ends.
+        readers: the instances that read it in its own stream; they may not have begun yet.
         key: the partition of a message that it emits.
         track: returns the headers of a message that it emits with one more entry of the history; None for no history.
     """
@@ -112,21 +112,21 @@ def reader_name(stream: str, label: str, sequence: int) -> str:
 
 
 class Input(NamedTuple):
-    """A message, and where it stands."""
+    """A message and its position."""
 
     journal: str
     record: int
     place: int
     message: Message
     following: tuple[int, int]
-    """The position behind it."""
+    """The position after it."""
     mine: bool = True
-    """Whether the instance is to execute it; another one does, if not."""
+    """Whether this instance must execute it; if not, another one does."""
 
 
 @dataclass(frozen=True)
 class Letter:
-    """A dead letter: a message that can't be processed, and why not."""
+    """A dead letter: a message that can't be processed, and the reason."""
 
     message: Message
     reason: str
@@ -135,51 +135,51 @@ class Letter:
 class Port(Protocol):
     """An instance's place on the bus; one thread uses it.
 
-    Any method raises `TakenError` once another process runs the instance, and `BusError` where the bus does not answer.
-    Its user then closes it and begins again with a new one.
+    Any method raises `TakenError` once another process runs the instance, and `BusError` if the bus does not answer.
+    The caller then closes the port and begins again with a new one.
     """
 
     @property
     def positions(self) -> Positions:
-        """Behind what was read and committed, or passed."""
+        """The positions after the messages that were read and committed, or passed."""
 
     def open(self) -> Record | None:
-        """Begins, or begins again, and keeps others away; returns the last record that was committed."""
+        """Begins, or begins again, and fences other processes; returns the last committed record."""
 
     def next(self, most: int) -> Iterator[Input]:
-        """Yields at most so many messages behind the positions; these stay until `commit` or `pass_by`."""
+        """Yields at most `most` messages after the positions; `commit` or `pass_by` advances these."""
 
     def pass_by(self, positions: Positions) -> None:
-        """Moves on behind messages that others execute."""
+        """Advances past messages that other instances execute."""
 
     def commit(self, record: Record, read: Positions, letters: Sequence[Letter] = ()) -> None:
         """Makes a step durable: all of it, or nothing.
 
         Args:
             record: what the step emitted; its positions are where to begin after a crash.
-            read: behind what was read; further than those if a bolt still holds inputs.
-            letters: what could not be processed.
+            read: after the messages that were read; further than those positions if a bolt still holds inputs.
+            letters: the messages that could not be processed.
         """
 
     def full(self) -> bool:
-        """Whether what reads the instance is so far behind that it has to wait."""
+        """Whether the instance must wait, because its readers are too far behind."""
 
     def upkeep(self) -> None:
-        """Does what is due from time to time."""
+        """Does regular work that is due."""
 
     def close(self) -> None:
         """Ends it."""
 
 
 class Bus(Protocol):
-    """A message bus; instances of one container use it on their threads."""
+    """A message bus; the instances of a container use it on their threads."""
 
     @property
     def sync(self) -> bool:
         """Whether what is committed survives the loss of a machine."""
 
     def port(self, place: Place) -> Port:
-        """Returns the port of an instance; nothing is read or made before `Port.open`."""
+        """Returns the port of an instance; nothing is read or created before `Port.open`."""
 
     def close(self) -> None:
         """Ends it."""
@@ -190,7 +190,7 @@ Alive = Callable[[str], bool]
 
 
 def letter_body(letter: Letter) -> dict[str, Any]:
-    """Returns a dead letter as it is written.
+    """Returns a dead letter in its written form.
 
     Example:
         >>> letter_body(Letter(Message({"a": 1}, {"n": 2}), "it is bad"))

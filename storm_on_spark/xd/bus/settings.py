@@ -14,11 +14,11 @@ class BusSettings(Settings):
     """The message bus between modules."""
 
     transport: Annotated[Literal["local", "kafka"], Config.XD_TRANSPORT]
-    """`local` is a folder that all containers share, and `kafka` are topics."""
+    """`local` for a folder that all containers share, `kafka` for topics."""
     durability: Annotated[Literal["process", "machine"] | None, Config.TOPOLOGY_DURABILITY]
-    """What the local bus must survive; None for the death of processes."""
+    """What the local bus must survive; None for only the death of processes."""
     retention_mb: Annotated[int, Config.XD_MESSAGEBUS_LOCAL_RETENTION_MB]
-    """What a journal of the local bus keeps for those that have not read it."""
+    """Limit of the unread messages in a journal of the local bus."""
     kafka_brokers: Annotated[str, Config.XD_MESSAGEBUS_KAFKA_BROKERS]
     """`host:port`, with commas."""
     kafka_properties: Annotated[object, Config.XD_MESSAGEBUS_KAFKA_PROPERTIES]
@@ -28,4 +28,4 @@ class BusSettings(Settings):
     kafka_replication: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_DEFAULT_REPLICATION_FACTOR]
     """Replicas of each topic."""
     kafka_retention_mb: Annotated[int, Config.XD_MESSAGEBUS_KAFKA_RETENTION_MB]
-    """What may wait for those that have not read it, and what is kept for taps."""
+    """Limit of unread messages, and of read messages that are kept for taps."""

@@ -1,7 +1,7 @@
 """The components of one instance: a module, the parts of a composed one, or a whole stream.
 
-Messages go from one to the next by a call. What the last one emits is gathered, and becomes one record of the journal
-together with the state of all.
+Messages go from one to the next by a call. The messages that the last one emits become one record of the journal,
+together with the state of all components.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Chain:
         clock: seconds, for ticks.
 
     Raises:
-        InvalidTopologyError: a component declares what it can't.
+        InvalidTopologyError: a component has an invalid declaration.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Chain:
         """Calls the source.
 
         Raises:
-            ExecuteError: it raised.
+            ExecuteError: the source raised an error.
         """
         assert self.source is not None
         self._ask("next_tuple", self.source.next_tuple)
@@ -154,7 +154,7 @@ class Chain:
         """Tells the source that a message is done.
 
         Raises:
-            ExecuteError: it raised.
+            ExecuteError: the source raised an error.
         """
         assert self.source is not None
         self._ask("ack", self.source.ack, message_id)
@@ -163,7 +163,7 @@ class Chain:
         """Tells the source that a message failed.
 
         Raises:
-            ExecuteError: it raised.
+            ExecuteError: the source raised an error.
         """
         assert self.source is not None
         self._ask("fail", self.source.fail, message_id)
@@ -380,7 +380,7 @@ class _Bolt:
 
 
 class _Input(BaseRichSpout):
-    """Stands for the bus where contexts are made."""
+    """Represents the bus when contexts are made."""
 
     def next_tuple(self) -> None:
         """Emits nothing."""

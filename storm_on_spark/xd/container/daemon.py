@@ -53,7 +53,7 @@ _LOOK_SECS: Final = 5.0
 _RETRY_SECS: Final = 1.0
 _POLL_SECS: Final = 0.1
 _LONGEST_ERROR: Final = 2_000
-"""Characters; a topology that fails tells all of its traces."""
+"""Most characters of a reason; the error of a failed topology contains all of its traces."""
 
 
 class Container(Service):
@@ -202,7 +202,7 @@ class _Life:
         """Ends all modules, then the session, which removes all ephemeral nodes."""
         self._remove()
         self._steps.close()
-        # Their nodes go with the session: a ZooKeeper that has ended would be waited for with each of them.
+        # Their nodes end with the session. Removing each of them would wait for a ZooKeeper that may have ended.
         self._stop(list(self._running), leaving=True)
         if self._mirror is not None:
             self._mirror.close()
@@ -401,7 +401,7 @@ class _Life:
         for name, told in news.items():
             status, metadata = told
             own = f"{nodes.ALLOCATED}/{self.container_id}/{name}"
-            # What is not allocated any more has no node that these could be below.
+            # A module that is no longer allocated has no node to report below.
             with contextlib.suppress(ConflictError):
                 self._tree.create_ephemeral(metadata, f"{own}/metadata")
                 self._tree.create_ephemeral(status, f"{own}/status")

@@ -33,7 +33,7 @@ class ExecuteError(Exception):
 
 
 def failure_of(label: str, what: str, error: BaseException | None = None, given: str = "") -> Failure:
-    """Returns the record of an error of a module.
+    """Returns the record to log for an error of a module.
 
     Args:
         label: the module's.

@@ -39,9 +39,9 @@ logger = logging.getLogger(__name__)
 _FIRST_RETRY_SECS: Final = 1.0
 _MOST_RETRY_SECS: Final = 10.0
 _GRACE_SECS: Final = 2.0
-"""For which a container on another machine may continue before it sees that the stream is elsewhere."""
+"""How long a container on another machine may continue before it notices that the stream has moved."""
 _PATIENCE_SECS: Final = 10.0
-"""For which processes of a container on this machine may end."""
+"""How long the processes of a container on this machine may take to end."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class FusedPlan:
         """Returns the topology. If the source can give messages up, those become dead letters.
 
         Raises:
-            DslError, ManifestError: the stream makes none.
+            DslError, ManifestError: the stream can't be one topology.
         """
         stream = self.there.parsed()
         manifest = parse_manifest(self.properties, [module.label for module in stream.modules])
@@ -219,13 +219,13 @@ class FusedStream:
         """Makes this container the owner of the checkpoint.
 
         Raises:
-            CheckpointError: a later owner of the stream has it, or an earlier one does not release it.
+            CheckpointError: a later owner of the stream has it, or an earlier owner does not release it.
         """
         from storm_on_spark.spark.checkpoint.owner import Owner
         from storm_on_spark.spark.checkpoint.stored import take_over
 
         pid = os.getpid()
-        # What else is in the session of a container that a shell started is not its.
+        # The session of a container that a shell started may have other queries; leave them alone.
         session = pid if os.getsid(0) == pid else 0
         scope = self._plan.there.id
         owner = Owner(scope, self._epoch, self._plan.container, this_kernel(), session, started_at(session) or "")

@@ -36,7 +36,7 @@ class Instance:
         make: returns its components.
         bus: the message bus.
         place: on the bus.
-        on_open: called once when it runs for the first time.
+        on_open: called once, when the instance runs for the first time.
         clock: seconds.
     """
 
@@ -71,7 +71,7 @@ class Instance:
         #: Number -> input, of the present step and of those that a bolt holds.
         self._held: dict[int, Input] = {}
         self._count = 0
-        #: Messages of the steps that were written, since it was started; read by another thread.
+        #: Messages of the committed steps since the start; read by another thread.
         self.taken = self.emitted = 0
 
     def start(self) -> None:
@@ -96,11 +96,11 @@ class Instance:
                 self._live()
                 break
             except TakenError as error:
-                logger.warning("%s: %s; going on from there", self.name, error)
+                logger.warning("%s: %s; continuing from there", self.name, error)
             except (BusError, SetupError) as error:
                 logger.warning("%s: %s; trying again in %.0f s", self.name, error, pause)
             except ExecuteError as error:
-                # Of the source, or at a tick.
+                # An error of the source, or of a tick.
                 self._errors.add(error.failure)
             except Exception:
                 logger.exception("%s failed; trying again in %.0f s", self.name, pause)
@@ -188,7 +188,7 @@ class Instance:
         out: list[Message] = chain.tick() or []
         taken, mine, until = 0, 0, self._clock() + _STEP_SECS
         inputs = self._port.next(self._most)
-        # Behind `next`: it goes back where a log was cut off.
+        # After `next`, which goes back if a log was truncated.
         positions = dict(self._port.positions)
         for each in inputs:
             if each.mine:
@@ -264,7 +264,7 @@ class Instance:
         while refused := chain.deliver(durable=self._bus.sync):
             for message, reason in refused:
                 self._bury(message, reason)
-            # Before the others are written: then the sinks forget what was refused.
+            # Before the others are written, because that makes the sinks forget the refused messages.
             self._write(chain, [], positions, emitted)
 
     def _write(self, chain: Chain, out: list[Message], positions: Positions, emitted: tuple[Any, ...]) -> None:

@@ -113,7 +113,7 @@ class Blueprint:
         readers: tuple[str, ...] = ()
         if not last:
             after = self._labels[at + 1]
-            # Of one in every container it is unknown how many there are, but for the first.
+            # If the module runs in every container, only its first instance is known.
             readers = tuple(
                 reader_name(self._there.id, after, number + 1) for number in range(self._counts[after] or 1)
             )
@@ -151,7 +151,7 @@ class Blueprint:
         if other is None:
             if tap.label is None:
                 raise LayoutError(f"there is no stream {tap.name}, which it taps")
-            # It may return later.
+            # The stream may be created again later.
             return TapFeed(tap.name, tap.label)
         parsed = other.parsed()
         labels = [module.label for module in parsed.modules]

@@ -14,12 +14,12 @@ from storm_on_spark.xd.tree.nodes import ContainerMetrics, MessageRate
 PERIOD_SECS: Final = 10.0
 """Least time between two writes of a container's node."""
 _MOST_MODULES: Final = 20
-"""A node is small: ZooKeeper sends it whole to each admin."""
+"""Most instances with rates in a node. Nodes must be small, since ZooKeeper sends each one whole to every admin."""
 _MEMORY_SHARE: Final = 0.05
 _CORES: Final = 0.1
 
 Counts = Mapping[str, tuple[int, int]]
-"""Instance of a module -> messages that it took, and that it emitted, since it was started."""
+"""Instance of a module -> messages that it received, and that it emitted, since it was started."""
 
 
 def resident() -> int:

@@ -20,11 +20,11 @@ from storm_on_spark.xd.bus.journal import Message
 from storm_on_spark.xd.modules.messages.message import FIELDS
 
 Refused = list[tuple[Message, str]]
-"""Messages whose rows the target refuses, and why."""
+"""Messages whose rows the target refuses, with the reasons."""
 _INPUTS: Final = (Fields(*FIELDS),)
 _MOST_BYTES: Final = 4 << 20
 MOST_MESSAGE_BYTES: Final = 11 << 20
-"""One message with what a step has before it ends must fit into a record of the bus, which in Kafka has 16 MB."""
+"""The messages of a step and one more must fit into a record of the bus, which in Kafka is limited to 16 MB."""
 _LONGEST_NAME: Final = 200
 """Characters of an instance's name by which a target knows it."""
 
@@ -38,7 +38,7 @@ class _RowsRefusedError(Exception):
 
 
 class Outbox:
-    """The messages that a sink has taken and not written yet. It is the `Plans` of its sink, too.
+    """The messages that a sink has taken and not written yet. It also implements `Plans` for its sink.
 
     Args:
         name: of the instance and the sink.
@@ -61,17 +61,17 @@ class Outbox:
         self._sink = sink
         self._execute = execute
         self._report = report
-        #: An instance without its state is a new writer, whose numbers begin at 0.
+        #: An instance that has lost its state is a new writer, whose numbers begin at 0.
         self._writer = f"{name[:_LONGEST_NAME]}-{uuid.uuid4().hex}"
         self._number, self._plan = 0, 0
-        #: Of the last step, as long as they may be unwritten.
+        #: The messages of the last step, as long as they may be unwritten.
         self._messages: tuple[Message, ...] = ()
         #: The sink's result for them; None if it has not executed them in this process.
         self._written: bytes | None = b""
-        #: Of the present step, with the numbers of their inputs; and their bytes.
+        #: The messages of the present step with the numbers of their inputs, and their bytes.
         self._taken: list[tuple[int, Message]] = []
         self._bytes = 0
-        #: Whether the sink has executed messages that `_taken` lacks.
+        #: Whether the sink has executed messages that are not in `_taken`.
         self._differs = False
 
     @property
@@ -84,10 +84,10 @@ class Outbox:
         return self._plan if micro_batch == self._number else None
 
     def open(self) -> None:
-        """Asks the sink whether it can be written to, and whether the state belongs to what it has.
+        """Asks the sink whether its target can be written to, and whether the state matches the target's data.
 
         Raises:
-            SetupError: it can't be written to.
+            SetupError: the target can't be written to.
             CheckpointError: the target has messages newer than the state.
         """
         self._asked(lambda: self._sink.open_sink(SinkContext(None, self._writer, inputs=_INPUTS, plans=self)))

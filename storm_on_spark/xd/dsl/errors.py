@@ -31,7 +31,7 @@ class Code(Enum):
 
 
 class DslError(ValueError):
-    """A text that is not a stream; `position` counts characters from 0."""
+    """A text that is not a valid definition; `position` counts characters from 0."""
 
     def __init__(self, code: Code, text: str, position: int, message: str) -> None:
         super().__init__(code, text, position, message)

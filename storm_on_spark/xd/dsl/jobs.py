@@ -1,6 +1,6 @@
 """The parser of jobs: steps in a sequence, `a || b`, in a split, `<a & b>`, and parts in brackets, `(a || b)`.
 
-Behind a step stand its transitions, as in `a | FAILED = b | 'NO *' = $END`.
+The transitions of a step follow it, as in `a | FAILED = b | 'NO *' = $END`.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from storm_on_spark.xd.dsl.parsing import IN_QUOTES, MAXIMUM_LENGTH, QUOTED, WOR
 MOST_STEPS: Final = 100
 """Steps that a job may have."""
 ENDS: Final = ("$END", "$FAIL", "$STOP")
-"""Targets of a transition that are no steps."""
+"""Targets of a transition that are not steps."""
 _MOST_LEVELS: Final = 20
 _STATUS: Final = re.compile(r"[A-Za-z0-9_.$][A-Za-z0-9_.$-]*")
 _END: Final = re.compile(r"\$[A-Za-z0-9_.$-]*")
 
 
 def parse_job(text: str, name: str | None = None) -> Job:
-    """Returns what the definition of a job says.
+    """Parses the definition of a job.
 
     Args:
         text: the definition.
-        name: the job's name; None where the text may give one, as in `nightly = load || report`.
+        name: the job's name; None if the text may give one, as in `nightly = load || report`.
 
     Raises:
-        DslError: the text is no job, or gives another name; with a code and a position.
+        DslError: the text is not a job, or gives another name; with a code and a position.
 
     Example:
         >>> [module.name for module in parse_job("load || <report & mail> || clean").modules]
@@ -49,7 +49,7 @@ class _JobParser(Parser):
     bare: re.Pattern[str] = re.compile(rf"""(?:[^\s|&>'"]|{IN_QUOTES}|['"]|>(?=[^\s|&>]))+""")
     """A `>` at the end of a value closes a split."""
     module = re.compile(rf"(?:({WORD}):\s*)?({WORD}(?:\.[A-Za-z0-9_-]+)*)")
-    # No lone quotes between the brackets: what can be read in two ways takes exponential time where no bracket closes.
+    # No lone quotes between the brackets: an ambiguous pattern takes exponential time if no bracket closes.
     _bare_in_brackets: ClassVar[re.Pattern[str]] = re.compile(
         rf"""(?:[^\s|&>()'"]|{IN_QUOTES}|['"]|\((?:[^()\s|&'"]|{IN_QUOTES})*\)|\(|>(?=[^\s|&>]))+"""
     )
@@ -74,7 +74,7 @@ class _JobParser(Parser):
         return Job(self._resolved(tuple(parts)), self._job)
 
     def _resolved(self, parts: tuple[Flow, ...]) -> Flow:
-        """Returns a sequence whose transitions lead to labels: asides get theirs after the steps of all sequences."""
+        """Returns a sequence with transitions resolved to labels; asides get labels after all other steps."""
         numbers = {part.label: number for number, part in enumerate(parts) if isinstance(part, Module)}
         asides: dict[str, Module] = {}
         found: list[Flow] = []
@@ -178,7 +178,8 @@ class _JobParser(Parser):
     def _target(self, target: Module, number: int, numbers: dict[str, int], asides: dict[str, Module]) -> str:
         """Returns the label of the step that a transition of step `number` leads to, or `$END` and the like.
 
-        A name alone is that of a step of the sequence, if it has one of that label or name. Other steps become asides.
+        A name alone refers to the step of the sequence with that label or name, if there is one. Other steps become
+        asides.
         """
         name = target.name
         if name in ENDS:
@@ -200,7 +201,7 @@ class _JobParser(Parser):
         return self._text.startswith(":", step.position + len(step.label))
 
     def _labelled(self, step: Module) -> Module:
-        """Returns a step with its own label: a name that is there already gets a number, as in Spring XD."""
+        """Returns a step with a unique label: a name that is already used gets a number, as in Spring XD."""
         if len(self._labels) == MOST_STEPS:
             raise DslError(Code.TOO_LONG, self._text, step.position, f"Expected at most {MOST_STEPS} steps")
         label = step.label

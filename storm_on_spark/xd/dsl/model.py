@@ -1,4 +1,4 @@
-"""What the parsers make: a stream of modules between channels, and a job of steps."""
+"""The results of the parsers: a stream of modules between channels, and a job of steps."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Module:
     """Of a step in a `Sequence`."""
     position: int = field(default=0, compare=False, repr=False)
     value_positions: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    """Where the value of each option begins, behind its quote."""
+    """Where the value of each option begins, after its quote."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Split:
-    """Parts of a job that run at the same time; what follows waits for all of them."""
+    """Parts of a job that run at the same time; the next part waits for all of them."""
 
     branches: tuple[Flow, ...]
 

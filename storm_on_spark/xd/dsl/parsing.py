@@ -24,21 +24,21 @@ QUOTED = {
     quote: re.compile(rf"{quote}([^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}(?!{quote})") for quote in "'\""
 }
 IN_QUOTES = r"""'[^'\r\n]*'|"[^"\r\n]*\""""
-"""What a value without quotes around it may have in quotes, such as blanks."""
+"""The quoted parts of an unquoted value, which may have blanks, for example."""
 _BARE = re.compile(rf"""(?:[^\s|>'"]|{IN_QUOTES}|['"]|>(?!\s*(?:queue|topic):))+""")
-"""A `>` before a channel ends a value, as in Spring XD's parser; there every other one is an error."""
+"""A `>` before a channel ends a value, as in Spring XD's parser. There, any other `>` is an error."""
 _SPACE = re.compile(r"\s*")
 
 
 def parse_stream(text: str, name: str | None = None) -> Stream:
-    """Returns what the definition of a stream says.
+    """Parses the definition of a stream.
 
     Args:
         text: the definition.
-        name: the stream's name; None where the text may give one, as in `ticktock = time | log`.
+        name: the stream's name; None if the text may give one, as in `ticktock = time | log`.
 
     Raises:
-        DslError: the text is no stream, or gives another name; with a code and a position.
+        DslError: the text is not a stream, or gives another name; with a code and a position.
 
     Example:
         >>> [module.name for module in parse_stream("time --fixedDelay=1 | log").modules]
@@ -88,7 +88,7 @@ class Parser:
         return Stream(modules, name, source, sink)
 
     def _name(self, name: str | None, kind: str) -> str | None:
-        """Returns the name that was given, or that of the text; `kind` is what has it."""
+        """Returns the given name, or that in the text; `kind` is stream or job."""
         if name is not None and not re.fullmatch(WORD, name):
             message = f"Expected a {kind}'s name of letters, digits, '_' and '-', got {name!r:.100}"
             raise DslError(Code.NAME, name[:100], 0, message)
@@ -179,7 +179,7 @@ class Parser:
         )
 
     def _value(self) -> tuple[str, int]:
-        """Returns a value, and where it begins, behind its quote."""
+        """Returns a value, and where it begins, after its quote."""
         start = self._at
         if quoted := QUOTED.get(self._text[start : start + 1]):
             match = self._take(quoted)

@@ -6,7 +6,7 @@ from storm_on_spark.api.errors import StormError
 
 
 class ExpressionError(StormError, ValueError):
-    """A text that is no expression, or one that has no value for a message; `position` counts characters from 0."""
+    """A text that is not an expression, or has no value for a message; `position` counts characters from 0."""
 
     def __init__(self, text: str, position: int, message: str) -> None:
         super().__init__(text, position, message)

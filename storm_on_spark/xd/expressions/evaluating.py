@@ -49,7 +49,7 @@ class Expression:
         return self.of({"payload": payload, "headers": headers or {}})
 
     def of(self, roots: Mapping[str, Any]) -> Any:
-        """Returns the value where the expression has other roots than a message's.
+        """Returns the value of an expression with other roots than a message's.
 
         Raises:
             ExpressionError: a property is missing, or a value has the wrong type.
@@ -61,7 +61,7 @@ class Expression:
         return _Evaluation(self.text, roots).value(self.node)
 
     def test(self, payload: Any, headers: Mapping[str, Any] | None = None) -> bool:
-        """Returns the value, which has to be true or false.
+        """Returns the value, which must be true or false.
 
         Raises:
             ExpressionError: it is something else, or there is none.
@@ -73,14 +73,14 @@ class Expression:
 
 
 def parse_expression(text: str, roots: Sequence[str] = MESSAGE) -> Expression:
-    """Returns an expression.
+    """Parses an expression.
 
     Args:
         text: the expression.
         roots: the names that it may begin with.
 
     Raises:
-        ExpressionError: the text is none, or exceeds a limit.
+        ExpressionError: the text is not an expression, or exceeds a limit.
     """
     return Expression(text, parse(text, roots))
 
@@ -143,7 +143,7 @@ class _Evaluation:
     def _binary(self, node: Binary) -> Any:
         left, right = self.value(node.left), self.value(node.right)
         if node.sign in ("==", "!="):
-            # Python says that True is 1; here a truth value equals only a truth value.
+            # In Python, True equals 1; here a truth value equals only a truth value.
             same = left == right and isinstance(left, bool) == isinstance(right, bool)
             return same if node.sign == "==" else not same
         if node.sign in _ORDERS:
@@ -186,7 +186,7 @@ class _Evaluation:
 
 
 def as_text(value: Any) -> str:
-    """Returns a value as the language writes it.
+    """Returns a value in the notation of the language.
 
     >>> as_text(True), as_text(None), as_text("a")
     ('true', 'null', 'a')

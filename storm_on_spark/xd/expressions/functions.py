@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 MAXIMUM_TEXT: Final = 1_000_000
-"""Characters of a text that an expression makes."""
+"""Most characters of a text that an expression makes."""
 
 
 def _length(of: Any) -> int:

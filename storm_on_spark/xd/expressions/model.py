@@ -17,7 +17,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Root:
-    """What an expression is about: `payload` or `headers` of a message."""
+    """The root of a path: `payload` or `headers` of a message."""
 
     position: int
     name: str

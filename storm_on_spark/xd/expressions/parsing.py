@@ -11,7 +11,7 @@ from storm_on_spark.xd.expressions.functions import FUNCTIONS
 from storm_on_spark.xd.expressions.model import Binary, Call, Choice, Item, Literal, Node, Root, Unary
 
 MESSAGE: Final = ("payload", "headers")
-"""What an expression over a message begins with."""
+"""The roots of an expression over a message."""
 MAXIMUM_LENGTH: Final = 4096
 """Characters that an expression may have."""
 MAXIMUM_DEPTH: Final = 50
@@ -47,7 +47,7 @@ def parse(text: str, roots: Sequence[str] = MESSAGE) -> Node:
         roots: the names that it may begin with.
 
     Raises:
-        ExpressionError: the text is none, or exceeds a limit.
+        ExpressionError: the text is not an expression, or exceeds a limit.
     """
     if len(text) > MAXIMUM_LENGTH:
         raise ExpressionError("", 0, f"Expected at most {MAXIMUM_LENGTH} characters, got {len(text)}")
@@ -77,7 +77,7 @@ class _Parser:
         return tokens
 
     def _unread(self, at: int) -> ExpressionError:
-        """Returns what is wrong where no token begins."""
+        """Returns the error for a position where no token begins."""
         at += len(self._text[at:]) - len(self._text[at:].lstrip())
         got = self._text[at : at + 20]
         if got.startswith("#jsonPath"):
@@ -117,7 +117,7 @@ class _Parser:
         node = self._binary(level + 1)
         before = self._depth
         while token := self._take(*_LEVELS[level]):
-            # A chain is a tree as deep as it is long.
+            # The tree of a chain is as deep as the chain is long.
             self._deeper()
             node = Binary(token.position, token.text, node, self._binary(level + 1))
         self._depth = before

@@ -20,20 +20,20 @@ Component = BaseRichSpout | BaseBasicBolt | BaseRichBolt
 STREAM_NAME: Final = "${xd.stream.name}"
 """A default that stands for the stream's name."""
 HOME: Final = "${xd.home}"
-"""Begins a default that is a path in the folder of `home()`."""
+"""Prefix of a default that is a path in the folder of `home()`."""
 MAXIMUM_NUMBER: Final = 2**31 - 1
 
 _UNSET: Final = ("", "-1")
-"""Defaults that stand for nothing, and for no limit."""
+"""Defaults that stand for no value, and for no limit."""
 _BOOLEANS: Final = {"true": True, "false": False}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}(\.[0-9]{1,9})?")
 
 
 def home() -> Path:
-    """Returns the folder of what belongs to streams on this machine, such as counters.
+    """Returns the folder for data of streams on this machine, such as counters.
 
-    It is `STORM_SPARK_XD_HOME`, or else `storm-spark/xd` in the user's folder of data.
+    It is `STORM_SPARK_XD_HOME`, or else `storm-spark/xd` in the user's data folder.
     """
     if given := os.environ.get("STORM_SPARK_XD_HOME"):
         return Path(given).absolute()
@@ -42,7 +42,7 @@ def home() -> Path:
 
 
 class OptionError(ValueError):
-    """An option that is unknown or missing, or can't have its value.
+    """An option that is unknown, missing, or has an invalid value.
 
     `position` is a place in that value, where the error has one; `option` is the option's name.
     """
@@ -62,14 +62,14 @@ class Option:
     """An option of a module.
 
     Args:
-        name: as it is written after `--`.
+        name: as written after `--`.
         type: of its value.
-        default: as text, as a definition would give it; None for an option that has to be given.
+        default: as text, as in a definition; None for a required option.
         help: one sentence.
         minimum: the least value of a number.
         choices: the values that are allowed; empty for all.
-        check: called with the typed value; raises `ValueError` for one that makes no sense.
-        also: other names, as Spring XD has them.
+        check: called with the typed value; raises `ValueError` if it is invalid.
+        also: other names, from Spring XD.
     """
 
     name: str
@@ -87,10 +87,10 @@ class Option:
         return (self.name, *self.also)
 
     def given(self, options: Collection[str]) -> str | None:
-        """Returns the name by which it is given; None if it is not.
+        """Returns the name under which it is given; None if it is not given.
 
         Raises:
-            OptionError: it is given by two names.
+            OptionError: it is given under two names.
         """
         found = [name for name in self.names if name in options]
         if len(found) > 1:
@@ -106,7 +106,7 @@ class Option:
         """Returns the typed value of a text.
 
         Raises:
-            OptionError: the option can't have it.
+            OptionError: it is not a valid value of the option.
         """
         found: Any = text
         try:
@@ -144,10 +144,10 @@ class Option:
 
 @dataclass(frozen=True)
 class ModuleDeclaration:
-    """A module: what it is called, what it does, and the component that it becomes.
+    """A module: its name, a description, its options and the component that it becomes.
 
-    The component gets each option as an argument: `fixedDelay` as `fixed_delay`. Of the type `job` it is a step's
-    function, which is called with a `StepContext` before these.
+    The component gets each option as an argument: `fixedDelay` as `fixed_delay`. For the type `job`, the component is
+    the function of a step, which gets a `StepContext` before these arguments.
     """
 
     type: ModuleType
@@ -164,7 +164,7 @@ class ModuleDeclaration:
             stream: the stream's name.
 
         Raises:
-            OptionError: an option is unknown or missing, or can't have its value.
+            OptionError: an option is unknown, missing, or has an invalid value.
 
         Example:
             >>> from storm_on_spark.xd.modules import find_module
@@ -207,7 +207,7 @@ class ModuleDeclaration:
         return values
 
     def texts(self, given: Mapping[str, str], stream: str) -> dict[str, str]:
-        """Returns the values of options as text, with defaults; those that are left unset are not among them.
+        """Returns the values of options as text, with defaults; unset options are left out.
 
         Args:
             given: option -> its value as text.
@@ -229,7 +229,7 @@ class ModuleDeclaration:
         return texts
 
     def option_names(self) -> str:
-        """Returns the options as a definition writes them."""
+        """Returns the options in the notation of a definition."""
         return ", ".join(f"--{option.name}" for option in self.options) or "no options"
 
 

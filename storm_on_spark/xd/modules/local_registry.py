@@ -1,6 +1,6 @@
-"""The registry of a machine: the modules that come along, those that users compose, and those that they upload.
+"""The registry of a machine: the built-in modules, those that users compose, and those that they upload.
 
-Each module of a user's is a record in a folder, `<type>/<name>.json`. The file of an uploaded one stands beside it by
+Each user module is a record in a folder, `<type>/<name>.json`. The file of an uploaded module is beside it, named by
 its checksum. Records and files are written as a whole.
 """
 
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,254}")
 _MOST_RECORD: Final = 1_000_000
 _ATTRIBUTE: Final = "MODULE"
 MOST_LEVELS: Final = 10
-"""Composed modules inside each other."""
+"""Most levels of composed modules."""
 _TYPES: Final[tuple[ModuleType, ...]] = get_args(ModuleType)
 
 
@@ -50,7 +50,7 @@ class ComposedModule:
 
     @property
     def help(self) -> str:
-        """What it does."""
+        """Its description."""
         return f"Composed of {self.definition}."
 
     @property
@@ -67,7 +67,7 @@ AnyModule = ModuleDeclaration | ComposedModule
 
 
 def types_inside(type: ModuleType, count: int) -> tuple[ModuleType, ...]:  # noqa: A002 # the word of the language
-    """Returns the types of the modules that make one of a type.
+    """Returns the types of the modules that a module of a type can be composed of.
 
     >>> types_inside("source", 3)
     ('source', 'processor', 'processor')
@@ -84,7 +84,7 @@ class LocalRegistry:
     """The modules of a machine.
 
     Args:
-        folder: of the users' modules; that of `home()` for None. It need not exist.
+        folder: of the users' modules; None for the one in `home()`. It need not exist.
 
     Example:
         >>> import tempfile
@@ -119,7 +119,7 @@ class LocalRegistry:
         return self._declaration(type, name, record["sha256"])
 
     def all(self, type: ModuleType | None = None) -> list[AnyModule]:  # noqa: A002
-        """Returns all modules, or those of a type: first those that come along, then the users' by name.
+        """Returns all modules, or those of a type: first the built-in ones, then the users' by name.
 
         One that can't be loaded is left out, with a warning that says why.
         """
@@ -130,7 +130,7 @@ class LocalRegistry:
                 try:
                     found.append(self.find(each, name))
                 except KeyError:
-                    # It has just been deleted.
+                    # The module has just been deleted.
                     continue
                 except ModuleRegistryError as error:
                     logger.warning("A module is left out: %s", error)
@@ -160,11 +160,11 @@ class LocalRegistry:
         return None if record is None else record.get("sha256")
 
     def compose(self, name: str, definition: str) -> ComposedModule:
-        """Makes a module of a part of a stream: a source, processors or a sink.
+        """Composes a module from a part of a stream: a source, processors or a sink.
 
         Raises:
-            DslError: the definition is none.
-            ModuleRegistryError: the name is taken, or is none, or the modules are no part of a stream.
+            DslError: the definition is invalid.
+            ModuleRegistryError: the name is taken or invalid, or the modules are not a part of a stream.
         """
         self._check_name(name)
         stream = parse_stream(definition, name)
@@ -174,7 +174,7 @@ class LocalRegistry:
         return composed
 
     def upload(self, path: str | os.PathLike[str]) -> ModuleDeclaration:
-        """Takes a Python file whose variable `MODULE` is a `ModuleDeclaration`. The file is executed.
+        """Adds the module of a Python file, whose variable `MODULE` is a `ModuleDeclaration`. The file is executed.
 
         Raises:
             ModuleRegistryError: it can't be loaded, or its module's name is taken.
@@ -187,7 +187,7 @@ class LocalRegistry:
         return self.upload_source(source, location)
 
     def upload_source(self, source: bytes, location: str) -> ModuleDeclaration:
-        """Takes the bytes of such a file.
+        """Adds the module of such a file, given as bytes.
 
         Args:
             source: of the file.
@@ -209,10 +209,10 @@ class LocalRegistry:
         return declaration
 
     def delete(self, type: ModuleType, name: str) -> None:  # noqa: A002
-        """Removes a module of a user's.
+        """Removes a user module.
 
         Raises:
-            ModuleRegistryError: there is none, it comes along, or a composed module uses it.
+            ModuleRegistryError: there is none, it is built in, or a composed module uses it.
         """
         if (type, name) in MODULES:
             raise ModuleRegistryError(f"{type}:{name} is built into Storm on Spark, so it can't be deleted")
@@ -253,7 +253,7 @@ class LocalRegistry:
             raise ModuleRegistryError("a module is composed of at least two modules")
         first, last = stream.modules[0], stream.modules[-1]
         found: ModuleType = "processor"
-        # A name may be that of a source and of a sink: what stands at an end decides.
+        # A source and a sink may share a name; the position at an end decides.
         if not self._is("processor", first.name):
             found = "source"
         elif not self._is("processor", last.name):
@@ -338,7 +338,7 @@ class LocalRegistry:
 
 
 def checked_record(found: Any) -> dict[str, str]:
-    """Returns a record of a module if it is one.
+    """Returns the record of a module.
 
     Raises:
         ValueError: it is something else.

@@ -12,14 +12,14 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 MAXIMUM_BYTES: Final = 1_000_000
-"""Of a file."""
+"""Most bytes of a file."""
 
 
 _executing: Final = threading.RLock()
 
 
 class PythonFileError(ValueError):
-    """A file that can't be read, is too large, or is no Python."""
+    """A file that can't be read, is too large, or is not Python."""
 
 
 def read_python(location: str) -> bytes:
@@ -47,7 +47,7 @@ def compiled(source: bytes, location: str) -> CodeType:
     """Returns the code of a file, without executing it.
 
     Raises:
-        PythonFileError: it is no Python.
+        PythonFileError: it is not Python.
     """
     try:
         return _Loader(source, location).get_code("")
@@ -60,8 +60,7 @@ def compiled(source: bytes, location: str) -> CodeType:
 def executed(source: bytes, location: str) -> ModuleType:
     """Executes a file; its traces name the location.
 
-    The module stands in `sys.modules` no longer than that. So its classes are pickled as a whole, and go along with a
-    topology.
+    The module is in `sys.modules` only meanwhile. So its classes are pickled by value, and travel with a topology.
 
     Raises:
         Exception: whatever the file raises.
@@ -71,7 +70,7 @@ def executed(source: bytes, location: str) -> ModuleType:
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    # Several threads of a container may make modules of one file.
+    # Several threads of a container may load modules from the same file.
     with _executing:
         sys.modules[name] = module
         try:
@@ -95,5 +94,5 @@ class _Loader(importlib.abc.InspectLoader):
         return self.source_to_code(self._source, self._location)
 
     def create_module(self, spec: Any) -> ModuleType | None:
-        """Leaves it to Python."""
+        """Uses Python's default."""
         return None

@@ -1,4 +1,4 @@
-"""What is saved of a module: its private attributes. Its options are those of the definition, also after a restart."""
+"""The saved attributes of a module: its private ones. Its options come from the definition, also after a restart."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _COLLECTOR = "_collector"
 
 
 class Kept:
-    """Stands for a component where its state is saved: return it from the property `state_holder`.
+    """Represents a component when its state is saved: return it from the property `state_holder`.
 
     Args:
-        component: its attributes that begin with `_` are saved, but for the collector.
-        services: attributes that are not.
+        component: its attributes that begin with `_` are saved, except the collector.
+        services: attributes that are not saved.
     """
 
     def __init__(self, component: object, services: tuple[str, ...] = ()) -> None:

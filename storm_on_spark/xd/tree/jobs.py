@@ -1,10 +1,10 @@
-"""What the launches of jobs leave in ZooKeeper, below `/xd`.
+"""The nodes of launched jobs in ZooKeeper, below `/xd`.
 
 executions/<id>                                                    ExecutionNode   the history; the leader writes it
 deployments/modules/allocated/<container>/<job>.job.<step>.1/run-<id>       RunNode     the leader has the step run
 deployments/modules/allocated/<container>/<job>.job.<step>.1/report-<id>    ReportNode  what its container says of it
 
-An id is the number of the request that asked for the launch, so it grows. All three are persistent: a report outlives
+An id is the number of the launch request, so it grows. All three are persistent: a report outlives
 the session of its container. `executions` is made with the first launch.
 """
 
@@ -54,7 +54,7 @@ class ExecutionNode(Node, frozen=True, kw_only=True):
     created: float
     ended: float | None = None
     stopping: bool = False
-    """Whether a user has asked for its end."""
+    """Whether a user has requested its end."""
     restarts: int = 0
     """The execution that it continues with; 0 for none."""
     restarted_by: int = 0

@@ -26,7 +26,7 @@ N = TypeVar("N", bound=nodes.Node)
 
 
 class Mirror(Closing):
-    """Follows a part of the tree. What it shows may be older than what ZooKeeper has, but never mixes two orders.
+    """Follows a part of the tree. It may show an older state than ZooKeeper has, but shows changes in their order.
 
     Args:
         tree: in ZooKeeper, over a session that is connected.
@@ -41,7 +41,7 @@ class Mirror(Closing):
         self._ready = threading.Event()
         self._on_change = on_change
         self._tree = tree
-        # Its own: what it shows may be older than what was read past it.
+        # A separate `Known`: the mirror may be older than values that were read directly.
         self._stamps = Stamps()
         self._cache = TreeCache(tree.session.client, root)
         #: Path -> what ZooKeeper gave and the value it stands for, so each is decoded once.
@@ -58,15 +58,15 @@ class Mirror(Closing):
         self._cache.close()
 
     def children(self, path: str) -> list[str]:
-        """Returns the names of a node's children, sorted; none for a node that is not there.
+        """Returns the sorted names of a node's children; none for a node that does not exist.
 
-        ZooKeeper names a child before it gives what is in it. Until then it is not shown: a request without a value
-        would be taken for one that can't be read.
+        ZooKeeper names a child before it sends its value. Until then the child is not shown: a request without a value
+        would look like an unreadable one.
         """
         return sorted(name for name in self._cache.get_children(path, ()) if self._cache.get_data(f"{path}/{name}"))
 
     def value(self, path: str, kind: type[N]) -> N | None:
-        """Returns a node's value; None if it is not there, or is something else."""
+        """Returns a node's value; None if it does not exist, or is something else."""
         found = self._cache.get_data(path)
         if found is None:
             return None
@@ -76,7 +76,7 @@ class Mirror(Closing):
         return known[1] if isinstance(known[1], kind) else None
 
     def stat(self, path: str) -> Any | None:
-        """Returns what ZooKeeper knows of a node; None if it is not there."""
+        """Returns ZooKeeper's data about a node, such as its version; None if it does not exist."""
         found = self._cache.get_data(path)
         return None if found is None else found.stat
 
@@ -86,7 +86,7 @@ class Mirror(Closing):
         elif event.event_type == TreeEvent.NODE_REMOVED:
             self._values.pop(event.event_data.path, None)
         elif event.event_type == TreeEvent.NODE_UPDATED and event.event_data.path.startswith(f"{nodes.CONTAINERS}/"):
-            # Only its metrics have changed: there is nothing to do for the leader.
+            # Only the metrics have changed, so the leader has nothing to do.
             return
         self._on_change()
 

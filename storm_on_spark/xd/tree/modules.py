@@ -1,7 +1,7 @@
-"""The registry of a cluster: modules that were composed or uploaded at an admin are there in every container.
+"""The registry of a cluster: every container has the modules that were composed or uploaded at an admin.
 
-Records stand in ZooKeeper. The file of an uploaded module stands in the folder that all share, by its SHA-256, which is
-in the record: a file that was changed is refused before it is executed.
+Records are in ZooKeeper. The file of an uploaded module is in the shared folder, named by its SHA-256, which is also in
+the record: a changed file is refused before it is executed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from storm_on_spark.xd.tree.nodes import Module
 
 
 class ClusterRegistry(LocalRegistry):
-    """The modules of a cluster, and below them those of this machine. What is added is the cluster's.
+    """The modules of a cluster, then those of this machine. New modules are added to the cluster.
 
     Args:
         tree: in ZooKeeper, over a session that is connected.
-        folder: with the files of uploaded modules; that of `home()` for None.
+        folder: with the files of uploaded modules; None for the one in `home()`.
     """
 
     def __init__(self, tree: Tree, folder: str | os.PathLike[str] | None = None) -> None:

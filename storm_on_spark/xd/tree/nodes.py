@@ -1,4 +1,4 @@
-"""What is in ZooKeeper below `/xd`; `*` marks ephemeral nodes. Every value is a JSON map.
+"""The nodes in ZooKeeper below `/xd`; `*` marks ephemeral ones. Every value is a JSON map.
 
 admins                                             Leadership    its version fences every write of a leader
 admins/n-<sequence>*                               AdminNode     the queue for leadership: the lowest number leads
@@ -19,7 +19,7 @@ deployments/modules/allocated/<container>/<stream>.<type>.<module>.<n>   ModuleN
 .../<stream>.<type>.<module>.<n>/metadata*         Metadata
 changes/c-<number>                                 ChangeNode    who changed what, the last few hundred
 
-What the launches of jobs leave is in `storm_on_spark.xd.tree.jobs`.
+The nodes of launched jobs are in `storm_on_spark.xd.tree.jobs`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ JOB_DEPLOYMENTS: Final = f"{ROOT}/deployments/jobs"
 REQUESTED: Final = f"{ROOT}/deployments/modules/requested"
 ALLOCATED: Final = f"{ROOT}/deployments/modules/allocated"
 Kind = Literal["stream", "job"]
-"""What is defined and deployed."""
+"""The kinds of definitions."""
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 DEFINITIONS: Final[dict[Kind, str]] = {"stream": STREAMS, "job": JOBS}
 DEPLOYMENTS: Final[dict[Kind, str]] = {"stream": STREAM_DEPLOYMENTS, "job": JOB_DEPLOYMENTS}
 REQUEST: Final = "request-"
-"""Begins the names of orders; those of modules have dots."""
+"""Prefix of the names of orders; names of modules have dots."""
 
 EXECUTIONS: Final = f"{ROOT}/executions"
 
@@ -74,7 +74,7 @@ LAYOUT: Final = Layout(
 
 
 class Node(Record, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=False):
-    """Base of the values; what a later release adds is ignored.
+    """Base of the values; fields that a later release adds are ignored.
 
     >>> from storm_on_spark.cluster.records import encode
     >>> encode(Definition(definition="time | log"))
@@ -172,7 +172,7 @@ class Module(Node, frozen=True, kw_only=True):
 
 
 class ChangeNode(Node, frozen=True, kw_only=True):
-    """That somebody changed something."""
+    """The record of a change."""
 
     version: int = 1
     time: float
@@ -212,7 +212,7 @@ class Metadata(Node, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Order(Node, frozen=True, kw_only=True):
-    """What a user asked for."""
+    """The request of a user."""
 
     action: Literal["deploy", "undeploy", "launch", "stop", "restart"]
     stream: str
@@ -239,7 +239,7 @@ class ModuleName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ModuleName | None:
-        """Returns the parts of a name; None if it is none."""
+        """Returns the parts of a name; None if it is not the name of an instance."""
         parts = text.split(".")
         if len(parts) != 4 or not parts[3].isdecimal():
             return None
@@ -247,7 +247,7 @@ class ModuleName(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """Whether it is of a stream or a job."""
+        """Whether it belongs to a stream or a job."""
         return "job" if self.type == "job" else "stream"
 
     @property

@@ -47,7 +47,7 @@ def zookeeper_settings(conf: Mapping[str, Any]) -> ZooKeeperSettings:
 
 
 def xd_session(settings: ZooKeeperSettings, keyring: Keyring | None = None) -> ZooKeeperSession:
-    """Returns a session that makes the nodes of an XD cluster, and prefers the servers that were named first."""
+    """Returns a session that creates the nodes of an XD cluster, and prefers the servers named first."""
     session = ZooKeeperSession(settings, keyring=keyring, layout=nodes.LAYOUT)
     session.client.randomize_hosts = False
     return session
@@ -65,12 +65,12 @@ def tree_id(tree: Tree) -> str:
 def connected(
     settings: ZooKeeperSettings, ended: threading.Event, keyring: Keyring | None = None
 ) -> ZooKeeperSession | None:
-    """Returns a session that is connected, with the nodes made, however long that takes.
+    """Returns a connected session once the nodes exist, however long that takes.
 
     Args:
         settings: which ZooKeeper.
         ended: set when nobody waits any longer; then None is returned.
-        keyring: signs what is written, and says what counts of what is read.
+        keyring: signs records that are written, and checks those that are read.
     """
     while not ended.is_set():
         session = xd_session(settings, keyring)

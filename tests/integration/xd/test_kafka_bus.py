@@ -324,7 +324,7 @@ def test_a_topic_that_was_made_again_is_read_from_its_first_record(
     for number in range(10, 30):
         _send(source, number)
     if runs:
-        with pytest.raises(BusError, match="was deleted and made again: beginning again with its first record"):
+        with pytest.raises(BusError, match="was deleted and created again: beginning again with its first record"):
             eventually(lambda: list(log.next(1)) and False)
         log.close()
     log = opened("g", "log", input=feed)
@@ -348,7 +348,7 @@ def test_a_queue_that_was_made_again_is_read_from_its_first_record(bus: KafkaBus
     source = opened("h", "time", output=QUEUE)
     for number in range(10, 30):
         _send(source, number)
-    with pytest.raises(BusError, match="was deleted and made again"):
+    with pytest.raises(BusError, match="was deleted and created again"):
         eventually(lambda: list(reader.next(1)) and False)
     reader.close()
     assert sorted(_take(opened("h", "file", input=ChannelFeed(QUEUE)), 20)) == list(range(10, 30))

@@ -7,7 +7,7 @@ import pytest
 from storm_on_spark.cluster.errors import StormError
 from storm_on_spark.cluster.log_config import MOST_LOGGERS, changed, effective_levels, log_level, shown_levels
 from storm_on_spark.cluster.records import LogConfig
-from storm_on_spark.cluster.rest.log_config import LogConfigPage, NamedLevel, changes_of, log_config_page
+from storm_on_spark.cluster.rest.pages.log_config import LogConfigPage, NamedLevel, changes_of, log_config_page
 
 NONE = LogConfig(topology_id="t", levels={})
 

@@ -74,7 +74,7 @@ def _of_file(name: str, files: tuple[Path, ...], pairs: tuple[str, ...]) -> dict
     import msgspec
 
     from storm_on_spark.cli.shared import options
-    from storm_on_spark.cluster.rest.lag import told
+    from storm_on_spark.cluster.rest.pages.lag import told
     from storm_on_spark.connectors.kafka import KafkaSpout, PlainKafkaSpout
     from storm_on_spark.connectors.kafka.lag import Reading
     from storm_on_spark.launch.loader import load

@@ -1,4 +1,4 @@
-"""A Kafka spout that compiles to Spark's own source of Kafka."""
+"""A Kafka spout that compiles to Spark's own source of Kafka; retries are in `connectors/sources/spark_source.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KafkaSpout(SparkSourceSpout):
     restart continues exactly there. What is committed to the consumer group follows behind it, up to the first record
     that is not done, for tools that show the lag and for the first start without the checkpoint.
 
-    A topic that was deleted and made again ends the topology: Spark's source knows topics by name, and would
+    A topic that was deleted and created again ends the topology: Spark's source knows topics by name, and would
     continue at the old offset.
 
     Args:
@@ -224,8 +224,8 @@ class KafkaSpout(SparkSourceSpout):
         for topic, now in ids.items():
             if known.setdefault(topic, now) != now:
                 raise KafkaSpoutError(
-                    f"{self._name}: topic {topic} was deleted and made again, and Spark's source would continue at the "
-                    "offset that it had reached before; start with a new checkpoint, topology.checkpoint.dir"
+                    f"{self._name}: topic {topic} was deleted and created again, and Spark's source would continue "
+                    "at the offset that it had reached before; start with a new checkpoint, topology.checkpoint.dir"
                 )
 
     def deactivate(self) -> None:

@@ -84,7 +84,7 @@ class BatchRules:
         size: how many tuples a micro-batch may hold.
         interval_secs: least time between the plans of two micro-batches that are not full.
         timeout_ms: after which a message times out; None if none does.
-        tick_ms: the periods of ticks, turns and timers.
+        period_ms: the periods of ticks, turns and timers.
         active: whether spouts start out active.
         clock_runs: whether the topology's clock runs by itself.
         checkpoint_secs: least time between the plans of two micro-batches in real time, while nobody waits for one.
@@ -115,7 +115,7 @@ class BatchRules:
         size: BatchSize,
         interval_secs: float,
         timeout_ms: int | None,
-        tick_ms: Collection[int],
+        period_ms: Collection[int],
         *,
         active: bool,
         clock_runs: bool,
@@ -138,7 +138,7 @@ class BatchRules:
         #: Whether nothing was pending when the last micro-batch was planned, and the same of the last committed one.
         self._clear = self._covered = False
         self._timeout_ms = timeout_ms
-        self._tick_ms = set(tick_ms)
+        self._period_ms = set(period_ms)
         self._clock_runs = clock_runs
         self._pace = pace
         self.active = active
@@ -358,8 +358,8 @@ class BatchRules:
     def _periods(self) -> set[int]:
         """Returns the periods in ms whose end is a reason for a micro-batch: ticks, and trees that may time out."""
         if self._timeout_ms is not None and any(task.pending for task in self._tasks.values()):
-            return self._tick_ms | {self._timeout_ms}
-        return self._tick_ms
+            return self._period_ms | {self._timeout_ms}
+        return self._period_ms
 
     def _until_period_ends(self, clock_ms: int) -> float:
         """Returns in how many seconds the first of these periods ends."""

@@ -1,1 +1,1 @@
-"""Jobs in the admin: which step comes next, and what became of those that ran."""
+"""Jobs in the admin: which step comes next, and how the previous ones ended."""

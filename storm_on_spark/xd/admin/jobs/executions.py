@@ -1,7 +1,7 @@
-"""The executions of jobs, as the leading admin moves them on: orders are taken up, steps started, reports collected.
+"""The executions of jobs. The leading admin advances them: it accepts orders, starts steps and collects reports.
 
-A step whose container departs has failed, and so has its execution, which can be restarted. Nothing starts it again by
-itself: a step writes to places outside, and may have been in the middle. Of one job there is one execution at a time.
+A step whose container departs has failed, and so has its execution, which can be restarted. It is not restarted
+automatically, because the step may have written part of its output to other systems. A job has one execution at a time.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from storm_on_spark.xd.tree.nodes import EXECUTIONS, Deployment, Order, StatusNo
 logger = logging.getLogger(__name__)
 
 MOST_EXECUTIONS: Final = 500
-"""Executions that are kept; the oldest that have ended go first."""
+"""Most executions that are stored; the oldest ended ones are removed first."""
 
 
 class Executions:
-    """Acts for the leader; one thread calls it.
+    """The leader's work on executions; one thread calls it.
 
     Args:
         mirror: the copy of the tree.
@@ -55,7 +55,7 @@ class Executions:
         self._clock = clock
 
     def carried_out(self, order: Order, number: int) -> list[Change]:
-        """Returns what becomes of an order to launch, stop or restart; nothing where it makes no sense any more.
+        """Returns the changes for an order to launch, stop or restart; none if the order no longer applies.
 
         Raises:
             ConflictError: the copy does not show the latest execution yet.
@@ -91,13 +91,13 @@ class Executions:
         logger.info("Launching job %s, execution %d", order.stream, number + 1)
         if self._mirror.stat(EXECUTIONS) is None:
             changes.append(Create(EXECUTIONS, nodes.EMPTY))
-        # The version says that no other execution was launched since this was decided.
+        # The version check fails if another execution was launched since this was decided.
         changes.append(Put(path, replace(deployment, execution=number + 1), stat.version))
         changes.append(Create(execution_path(number + 1), found))
         return [*changes, *self._too_old(order.execution)]
 
     def round(self, fence: Fence, every: Sequence[Deployed], there: Mapping[str, object]) -> None:
-        """Moves all executions on that have not ended.
+        """Advances all executions that have not ended.
 
         Args:
             fence: the leadership.
@@ -121,7 +121,7 @@ class Executions:
                 logger.debug("Execution %d waits for the next round: %s", number, error)
 
     def holds(self, deployed: Deployed, there: Mapping[str, object]) -> bool:
-        """Whether the modules of a job have to stay where they are until an execution has been moved on."""
+        """Whether the modules of a job must stay where they are until its execution has advanced."""
         number = deployed.deployment.execution
         if deployed.kind != "job" or not number:
             return False
@@ -149,7 +149,7 @@ class Executions:
         return [Put(execution_path(number), replace(found, stopping=True, status="STOPPING"), version)]
 
     def _too_old(self, kept: int) -> list[Change]:
-        """Removes ended executions beyond the number that is kept, but not the latest of a job that is deployed."""
+        """Removes ended executions beyond the limit, but not the latest of a deployed job."""
         ended = [(number, each) for number, each, _ in self._all() if each.status in ENDED and number != kept]
         latest = {
             found.execution
@@ -168,7 +168,7 @@ class Executions:
         deployed: Deployed | None,
         there: Mapping[str, object],
     ) -> list[Change]:
-        """Returns what has to change for one execution."""
+        """Returns the changes for one execution."""
         changes: list[Change] = []
         steps = dict(execution.steps)
         for label, step in execution.steps.items():
@@ -206,7 +206,7 @@ class Executions:
     def _collected(
         self, number: int, job: str, label: str, step: StepNode, there: Mapping[str, object]
     ) -> tuple[StepNode, list[Change]]:
-        """Returns a step that runs as its container reports it, and what is removed once it has ended."""
+        """Returns a running step with its container's reports applied, and the nodes to remove once it has ended."""
         path = step_path(step.container, job, label)
         run, report = f"{path}/{RUN}{number}", f"{path}/{REPORT}{number}"
         told, stat = self._mirror.value(report, ReportNode), self._mirror.stat(report)
@@ -229,7 +229,7 @@ class Executions:
             step = replace(step, status="FAILED", ended=self._clock(), error=error)
         changes: list[Change] = [Delete(run)]
         if told is None or stat is None:
-            # These fail if the container has reported meanwhile.
+            # These changes fail if the container has reported meanwhile.
             changes += [Create(report, nodes.EMPTY), Delete(report)]
         else:
             changes += [Put(report, told, stat.version), Delete(report)]
@@ -245,7 +245,7 @@ class Executions:
     def _started(
         self, number: int, deployed: Deployed, label: str, there: Mapping[str, object]
     ) -> tuple[StepNode, list[Change]] | None:
-        """Returns a step that is started, and how; None while it has no container."""
+        """Returns a step to start and the changes that start it; None while it has no container."""
         for each in deployed.allocated:
             if each.name.label != label or each.container not in there:
                 continue
@@ -276,5 +276,5 @@ class Executions:
 
 
 def restartable(execution: ExecutionNode) -> bool:
-    """Whether an execution can be restarted: it has not completed, and none continues with it yet."""
+    """Whether an execution can be restarted: it has not completed, and no other one continues it."""
     return execution.status in ENDED - {"COMPLETED"} and not execution.restarted_by

@@ -1,4 +1,4 @@
-"""Which steps of a job come next, and what it has come to. Pure: no I/O and no clock."""
+"""Which steps of a job come next, and its status. Pure: no I/O and no clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Progress:
     Args:
         status: None while it has not ended.
         next: labels of the steps that can be started now.
-        running: whether a step runs.
+        running: whether a step is running.
         broken: labels of the steps with which it ended without completing. A restart runs these again.
     """
 
@@ -33,13 +33,13 @@ class Progress:
 def progress(flow: Flow, steps: Mapping[str, StepNode], *, stopping: bool = False) -> Progress:
     """Returns how far a job has come.
 
-    A sequence continues after a step that has completed, or where its transition for the exit status leads. It ends
-    with any other step. A split waits for all of its branches, also where one has failed.
+    A sequence continues after a completed step, or at the target of the transition for its exit status. Any other step
+    ends it. A split waits for all of its branches, even if one has failed.
 
     Args:
         flow: the job's.
         steps: those that were started, by label.
-        stopping: whether it is to end: then no step is started.
+        stopping: whether a user has asked for its end; then no step is started.
 
     Example:
         >>> from storm_on_spark.xd.dsl import parse_job
@@ -103,7 +103,7 @@ def _ended(status: Status, step: Module) -> Progress:
 
 
 def _chosen(transitions: tuple[Transition, ...], exit_status: str) -> Transition | None:
-    """Returns the transition for an exit status that says most of it, as Spring Batch's rule is."""
+    """Returns the most specific transition for an exit status, as Spring Batch does."""
     fitting = [each for each in transitions if fnmatchcase(exit_status, each.status.replace("[", "[[]"))]
     return min(
         fitting,

@@ -20,7 +20,7 @@ from storm_on_spark.xd.tree.mirror import Mirror
 from storm_on_spark.xd.tree.nodes import EXECUTIONS, Kind, Order
 
 _SHOWN_SECS: Final = 10.0
-"""For which the copy may lack what the leader has written."""
+"""How long the copy may lag behind what the leader has written."""
 _STOP_SECS: Final = 30.0
 
 
@@ -41,7 +41,7 @@ class ClusterJobRuntime(ClusterRuntime):
         self._registry = registry
 
     def check(self, name: str, definition: str, properties: Mapping[str, str], *, fused: bool) -> None:
-        """See `ClusterRuntime`: of the properties, criteria alone make sense for a step."""
+        """See `ClusterRuntime`. Of the properties, a step can have only criteria."""
         if fused:
             raise RecordError("Expected a stream for --fused: a job has steps, not messages")
         for label, each in checked_manifest(
@@ -122,7 +122,7 @@ class ClusterJobRuntime(ClusterRuntime):
         return found
 
     def _stored(self, number: int) -> ExecutionNode:
-        """Returns an execution as ZooKeeper has it: the copy may lag behind what another admin has shown."""
+        """Reads an execution from ZooKeeper: the copy may lag behind what another admin has already returned."""
         return self._tree.read(ExecutionNode, execution_path(number)) or self._found(number)
 
     def _view(self, number: int, node: ExecutionNode) -> ExecutionView:

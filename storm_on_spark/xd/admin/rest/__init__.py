@@ -1,1 +1,1 @@
-"""The REST interface of an admin as a contract: the resources, what they take and what they give."""
+"""The REST interface of an admin as a contract: the resources, their requests and their answers."""

@@ -54,7 +54,7 @@ _TYPES: Final = get_args(ModuleType)
 
 @dataclass(frozen=True)
 class Parts:
-    """What the interface of an admin stands on."""
+    """What the REST interface of an admin needs."""
 
     definitions: Definitions
     """The streams that were created."""
@@ -67,14 +67,14 @@ class Parts:
     registry: LocalRegistry
     """The modules."""
     changes: Changes
-    """Where it is written down who changed what."""
+    """The record of who changed what."""
 
 
 class Handlers:
-    """What the resources do. Methods have the names of the resources, whose summaries say what they are; they block.
+    """Implements the resources. Methods have the names of the resources, whose summaries describe them; they block.
 
     Args:
-        parts: what it stands on.
+        parts: what the interface needs.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -85,7 +85,7 @@ class Handlers:
         streams = Lifecycle("stream", parts.definitions, parts.runtime, self._check_stream)
         jobs = Lifecycle("job", parts.jobs, parts.job_runtime, self._check_job)
         executions = ExecutionHandlers(parts.jobs, parts.job_runtime)
-        #: Name of a resource -> what it does, where that is no method of this class.
+        #: Name of a resource -> its function, for resources that are not methods of this class.
         self.others: dict[str, Handler] = {
             **streams.handlers(),
             **jobs.handlers(),
@@ -94,7 +94,7 @@ class Handlers:
         }
 
     def handler(self, name: str) -> Handler:
-        """Returns what a resource does."""
+        """Returns the function of a resource."""
         found: Handler = self.others[name] if name in self.others else getattr(self, name)
         return found
 
@@ -121,7 +121,7 @@ class Handlers:
 
     def delete_module(self, call: Call) -> None:
         type_, name = cast(ModuleType, call.path["type"]), call.path["name"]
-        # It may be one that can't be loaded.
+        # The module may be one that can't be loaded.
         if type_ not in _TYPES or name not in self._registry.names(type_):
             raise _no_module(type_, name)
         users = {"stream": self._definitions.all(), "job": self._jobs.all()}
@@ -202,8 +202,8 @@ def make_app(parts: Parts, authentication: Authentication) -> ASGIApp:
     """Returns the application.
 
     Args:
-        parts: what it stands on.
-        authentication: who may ask.
+        parts: what the interface needs.
+        authentication: who may send requests.
     """
     endpoints = _endpoints(Handlers(parts), parts.changes)
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in endpoints]
@@ -215,7 +215,7 @@ def make_app(parts: Parts, authentication: Authentication) -> ASGIApp:
         return answer(ErrorBody(error=title, error_message=message), status)
 
     app = Starlette(routes=routes, exception_handlers={404: unknown, 405: unknown})
-    # A path has one form: a redirect would be one more request, and of a POST without its body.
+    # A path has one form: a redirect would cost a request, and a redirected POST would lose its body.
     app.router.redirect_slashes = False
     return Scraped(app, authentication, lambda: scraped(parts))
 
@@ -240,7 +240,7 @@ def scraped(parts: Parts) -> bytes:
 
 
 def _endpoints(handlers: Handlers, changes: Changes) -> list[Endpoint]:
-    """Returns the resources with what answers them."""
+    """Returns the resources with their handlers."""
     return [
         Endpoint(
             each.method,
@@ -267,12 +267,12 @@ def _answering(resource: Resource, handler: Handler, changes: Changes) -> Callab
                 await run_in_threadpool(changes.note, caller_of(request), *_told(resource, call, found))
         except UnavailableError as error:
             if call is not None and resource.changes:
-                # It may still happen, or has happened in part.
+                # The change may still happen, or has happened in part.
                 what, name = _told(resource, call, None)
                 await run_in_threadpool(changes.note, caller_of(request), f"{what} (its end was not seen)", name)
             return refusal(error)
         except ClientDisconnect:
-            # Nobody reads it.
+            # Nobody reads the answer.
             return Response(status_code=400)
         except (DslError, ModuleRegistryError) as error:
             return refusal(RecordError(str(error)))
@@ -284,7 +284,7 @@ def _answering(resource: Resource, handler: Handler, changes: Changes) -> Callab
 
 
 def _told(resource: Resource, call: Call, found: Any) -> tuple[str, str]:
-    """Returns what a request has changed, and its name."""
+    """Returns the kind and name of what a request has changed."""
     what = resource.name.replace("_", " ")
     if resource.name == "change_execution":
         what = ("stop" if "stop" in call.query else "restart") + " execution"
@@ -313,7 +313,7 @@ async def _call(resource: Resource, request: Request) -> Call:
 
 
 def _used(kind: Kind, name: str, definition: str) -> set[tuple[str, str]]:
-    """Returns type and name of the modules of a stream or a job; none of a text that can't be read."""
+    """Returns type and name of the modules of a stream or a job; nothing for an invalid text."""
     try:
         whole, types = parsed_as(kind, name, definition)
     except DslError:

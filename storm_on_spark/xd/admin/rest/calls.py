@@ -1,4 +1,4 @@
-"""A request whose form has been checked, for the handlers of resources."""
+"""A request that matches its schema, for the handlers of resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBER: Final = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True)
 class Call:
-    """A request whose form has been checked."""
+    """A request that matches its schema."""
 
     path: Mapping[str, str]
     query: Mapping[str, str]
@@ -34,7 +34,7 @@ class Call:
         """Returns the name in the path.
 
         Raises:
-            NotFoundError: nothing can have it.
+            NotFoundError: it is not a valid name.
         """
         name = self.path["name"]
         if not _NAME.fullmatch(name):
@@ -45,7 +45,7 @@ class Call:
         """Returns a number in the path.
 
         Raises:
-            NotFoundError: it is none.
+            NotFoundError: it is not a number.
         """
         text = self.path[name]
         if not _NUMBER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""What the resources of counters do: they read the files that the sinks of all containers write."""
+"""The resources of counters, which read the files that the sinks of all containers write."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class CounterHandlers:
     """The handlers; they block.
 
     Args:
-        folder: of all counters, which containers and admins share; in `home()` for None.
+        folder: of all counters, shared by containers and admins; None for the one in `home()`.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = home() / "counters" if folder is None else folder
 
     def handlers(self) -> dict[str, Handler]:
-        """Returns name of a resource -> what it does."""
+        """Returns name of a resource -> its function."""
         views: dict[Kind, Callable[[Call, Counter], Any]] = {
             "counter": _counter,
             "field-value-counter": _field_values,

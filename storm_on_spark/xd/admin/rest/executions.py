@@ -1,4 +1,4 @@
-"""What the resources of executions of jobs do."""
+"""The resources of executions of jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ExecutionHandlers:
 
     Args:
         definitions: the jobs that were created.
-        runtime: what launches them.
+        runtime: launches them.
     """
 
     def __init__(self, definitions: Definitions, runtime: JobRuntime) -> None:
@@ -25,7 +25,7 @@ class ExecutionHandlers:
         self._runtime = runtime
 
     def handlers(self) -> dict[str, Handler]:
-        """Returns name of a resource -> what it does."""
+        """Returns name of a resource -> its function."""
         return {
             "list_executions": self._list,
             "launch_job": self._launch,

@@ -1,4 +1,4 @@
-"""What the resources of streams do, and those of jobs, which are the same: definitions and deployments."""
+"""The resources of streams and of jobs, which are alike: definitions and deployments."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Lifecycle:
     """The handlers; they block.
 
     Args:
-        kind: of what is created.
-        definitions: what was created.
-        runtime: what deploys it.
-        check: called with a name and a text; raises for what can't be created.
+        kind: stream or job.
+        definitions: the streams or jobs that were created.
+        runtime: deploys them.
+        check: called with a name and a text; raises if it can't be created.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Lifecycle:
         self._check = check
 
     def handlers(self) -> dict[str, Handler]:
-        """Returns name of a resource -> what it does."""
+        """Returns name of a resource -> its function."""
         kind, many = self._kind, f"{self._kind}s"
         return {
             f"list_{many}": self._list,
@@ -65,7 +65,7 @@ class Lifecycle:
             try:
                 status = self._runtime.deploy(asked.name, {}, fused=False).state
             except UnavailableError as error:
-                # It may be deployed all the same, when there is a leader again: so it stays.
+                # It stays, since the next leader may deploy it all the same.
                 what = f"{self._kind.capitalize()} '{asked.name}'"
                 raise UnavailableError(f"{what} was created, but is not deployed: {error}") from error
         return schemas.DefinitionView(name=asked.name, definition=asked.definition, status=status)
@@ -103,7 +103,7 @@ class Lifecycle:
         return name, self._definitions.get(name)
 
     def destroy(self, name: str) -> None:
-        """Undeploys what has a name, if it is deployed, and removes it.
+        """Undeploys a stream or job if it is deployed, and removes it.
 
         Raises:
             NotFoundError: there is none of that name.
@@ -126,7 +126,7 @@ class Lifecycle:
             try:
                 action(name)
             except NotFoundError:
-                # Somebody else was faster.
+                # Someone else has undeployed it meanwhile.
                 continue
             except (TransitionError, UnavailableError) as error:
                 raise type(error)(f"{count} {self._kind}s were {done}; '{name}' was not: {error}") from error

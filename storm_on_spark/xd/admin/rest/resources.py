@@ -16,9 +16,9 @@ PAGING: Final = ("page", "size")
 class Resource:
     """A method of a path.
 
-    Every refusal has the body of a Nimbus's: `error` and `errorMessage`, one sentence. 400 is for what makes no sense,
-    404 for what does not exist, 409 for what exists already or is in another state, 413 for what is too large, 501 for
-    what is not there yet, 503 for an admin without ZooKeeper or a leader.
+    Every refusal has the body of a Nimbus's: `error` and `errorMessage`, one sentence. 400 is for invalid requests, 404
+    for what does not exist, 409 for what exists already or is in another state, 413 for what is too large, 501 for what
+    is not implemented, 503 for an admin without ZooKeeper or a leader.
     """
 
     method: str
@@ -35,7 +35,7 @@ class Resource:
 
     @property
     def changes(self) -> bool:
-        """Whether it changes something, which the list of changes then has."""
+        """Whether it changes something; then it is recorded in the list of changes."""
         return self.method != "GET" and self.name != "validate"
 
 

@@ -18,10 +18,10 @@ __all__ = ["Clients", "KafkaBus", "Seals", "kafka_bus", "kafka_clients"]
 
 
 def kafka_clients(settings: BusSettings) -> Clients:
-    """Returns what makes clients; nothing is connected yet.
+    """Returns a factory of clients; nothing is connected yet.
 
     Raises:
-        ConfigError: a setting makes no sense.
+        ConfigError: a setting is invalid.
         SetupError: kafka-python is not installed, or too old.
     """
     key = Config.XD_MESSAGEBUS_KAFKA_BROKERS
@@ -38,7 +38,7 @@ def kafka_bus(settings: BusSettings, folder: Path, exists: Callable[[str], bool]
     Args:
         settings: of the bus.
         folder: that all containers share.
-        exists: whether a stream, by its name on the bus, was not destroyed.
+        exists: whether a stream, by its name on the bus, still exists.
 
     Raises:
         ConfigError, SetupError: see `kafka_clients`.

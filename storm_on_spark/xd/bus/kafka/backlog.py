@@ -1,4 +1,4 @@
-"""How far those are that read an instance: whether it has to wait, and which records all have read."""
+"""The progress of an instance's readers: whether the instance must wait, and which records all have read."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from storm_on_spark.xd.bus.port import Place
 
 _FIRST_GUESS: Final = 1_000.0
 _LEAST_TRIMMED: Final = 1_000
-"""Offsets: each removal is a request."""
+"""Fewest offsets to remove at once, since each removal is a request."""
 
 
 class Backlog:
-    """What an instance has emitted and others have not read.
+    """The messages that an instance has emitted and its readers have not read.
 
     Args:
         topics: of the bus.
         names: of the cluster.
         place: of the instance.
-        most_bytes: that may be unread; as many are kept behind what was read, for taps.
+        most_bytes: limit of unread messages; as many bytes of read messages are kept for taps.
     """
 
     def __init__(self, topics: Topics, names: Names, place: Place, most_bytes: int) -> None:
@@ -29,23 +29,23 @@ class Backlog:
         output = place.output
         self.shared = output is not None and output.kind == "queue"
         self.holds_back = bool(place.readers) or self.shared
-        #: Bytes and offsets that were written, and bytes since it was looked last.
+        #: Bytes and offsets that were written, and bytes written since the last check.
         self._written, self._offsets, self._since = 0, 0, 0
         self._unread = 0.0
         self._trimmed: dict[Partition, int] = {}
 
     def add(self, size: int, offsets: int) -> None:
-        """Notes what a step has written."""
+        """Records what a step has written."""
         self._written += size
         self._offsets += offsets
         self._since += size
 
     def full(self) -> bool:
-        """Whether the instance has to wait."""
+        """Whether the instance must wait."""
         return self.holds_back and self._unread + self._since > self._most_bytes
 
     def look(self) -> None:
-        """Asks Kafka how far readers are, and removes what is far behind all of them."""
+        """Asks Kafka how far readers are, and removes the records that all of them passed long ago."""
         if not self.holds_back:
             return
         since = self._since
@@ -75,11 +75,12 @@ class Backlog:
             self._trimmed |= old
 
     def _needed(self, partition: Partition) -> dict[Partition, int]:
-        """Returns the first offset that the next module needs; nothing where one of it has not begun."""
+        """Returns the first offset that the next module needs; empty if one of its instances has not begun."""
         required = set(self._place.readers)
         module = self._place.readers[0].rsplit(".", 1)[0]
         stream, _, label = module.partition(".")
-        # Of one in every container only the first reader is known beforehand; there is a state for each that ever ran.
+        # If the reader runs in every container, only its first instance is known in advance. Each that ever ran has a
+        # state.
         count = self._topics.known().get(self._names.state(stream, label), 0)
         every = {f"{module}.{number + 1}" for number in range(count)} | required
         groups = {self._names.own(name): name for name in every}
@@ -89,12 +90,12 @@ class Backlog:
 
 
 def lowest(partition: Partition, read: Mapping[str, Read], required: Collection[str]) -> dict[Partition, int]:
-    """Returns how far the last reader is; nothing where a required one has not begun.
+    """Returns the position of the slowest reader; empty if a required one has not begun.
 
     Args:
         partition: that is read.
-        read: reader -> how far it is.
-        required: readers of this deployment; others count if they are of the newest one.
+        read: reader -> its position.
+        required: readers of this deployment; others count if they belong to the newest one.
 
     Example:
         >>> read = {"s.log.1": Read(9, 2), "s.log.2": Read(7, 2), "s.log.3": Read(3, 1)}

@@ -1,7 +1,7 @@
 """The bus in Kafka: topics between modules, a transaction for each step.
 
-What a step emits, the instance's state and its positions become visible together or not at all, and only for the
-newest owner of the instance's name.
+What a step emits, the instance's state and its positions become visible together or not at all. Only the newest owner
+of the instance's name can commit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clients of Kafka: their settings, and what their errors mean to an instance."""
+"""Clients of Kafka: their settings, and what their errors mean for an instance."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from storm_on_spark.xd.bus.port import BusError
 ANSWER_MS: Final = 10_000
 COMMIT_MS: Final = 30_000
 LARGEST_RECORD: Final = 16 << 20
-"""Bytes; topics of the bus are made with this limit."""
+"""Bytes; topics of the bus are created with this limit."""
 _SESSION_MS: Final = 6_000
-"""Kafka's least: a reader of a queue that is dead has its partitions for so long."""
+"""The minimum in Kafka. A dead reader of a queue keeps its partitions for this long."""
 _HEARTBEAT_MS: Final = 2_000
 _RETRY_MS: Final = 10
 _MOST_POLLED: Final = 20
@@ -35,7 +35,7 @@ class Clients:
 
     Args:
         servers: of Kafka.
-        properties: kafka-python's settings that all clients have, such as those of logins; dots for underscores.
+        properties: settings of kafka-python for all clients, such as logins; with dots instead of underscores.
 
     Raises:
         SetupError: kafka-python is not installed, or too old.
@@ -63,7 +63,7 @@ class Clients:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What all clients have."""
+        """The settings of all clients."""
         return {
             "bootstrap_timeout_ms": ANSWER_MS,
             "request_timeout_ms": ANSWER_MS,
@@ -96,7 +96,7 @@ class Clients:
 
         Args:
             group: its name.
-            instance: of the member; one that comes again has what it had, without a new sharing out.
+            instance: id of the member; a member that returns gets its partitions back without a rebalance.
         """
         from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
@@ -111,18 +111,18 @@ class Clients:
         return connected("KafkaConsumer", self.settings | _reading() | more)
 
     def admin(self) -> Any:
-        """Returns a client that makes topics and the like."""
+        """Returns a client for administration, such as creating topics."""
         return connected("KafkaAdminClient", self.settings)
 
     @contextlib.contextmanager
     def told(self, name: str) -> Iterator[None]:
-        """Turns Kafka's errors into those of a bus.
+        """Translates Kafka's errors into those of a bus.
 
         Args:
             name: of the instance.
 
         Raises:
-            TakenError: another process runs it.
+            TakenError: another process runs the instance.
             BusError: Kafka refuses, or does not answer.
         """
         from kafka.errors import KafkaError
@@ -136,13 +136,13 @@ class Clients:
 
 
 def close_producer(producer: Any) -> None:
-    """Ends a producer; what it has not committed is aborted, by the next one of that name."""
+    """Ends a producer. The next producer of that name aborts what this one has not committed."""
     with contextlib.suppress(Exception):
         producer.close(timeout=_CLOSE_SECS)
 
 
 def close_consumer(consumer: Any) -> None:
-    """Ends a consumer; a member of a group keeps its place for a while."""
+    """Ends a consumer; a member of a group keeps its partitions for a while."""
     with contextlib.suppress(Exception):
         consumer.close(autocommit=False, timeout_ms=_CLOSE_SECS * 1_000)
 

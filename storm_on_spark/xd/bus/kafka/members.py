@@ -1,7 +1,7 @@
-"""A reader of a queue: Kafka shares the partitions out among all that read it.
+"""A reader of a queue: Kafka distributes the partitions among all readers.
 
 Positions are the group's offsets, written by the transactions of steps. An instance that has lost a partition can't
-commit what it read of it: the group's generation is part of the transaction.
+commit what it read from it, because the group's generation is part of the transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Share(NamedTuple):
 
 
 class _Given:
-    """What Kafka has given last; None while the partitions are shared out."""
+    """The latest assignment; None while Kafka rebalances."""
 
     share: _Share | None = None
 
@@ -45,13 +45,13 @@ def _listener(consumer: Any, given: _Given) -> Any:
 
 
 class Member:
-    """Reads those partitions of a topic that Kafka gives it.
+    """Reads the partitions of a topic that Kafka assigns to it.
 
     Args:
         consumer: of the group.
         topic: of the queue.
-        buffer: of what was read.
-        ids: topic -> id of the topics that are there.
+        buffer: of the records that were read.
+        ids: returns topic -> id of the existing topics.
     """
 
     def __init__(self, consumer: Any, topic: str, buffer: Buffer, ids: Callable[[], Mapping[str, str]]) -> None:
@@ -60,20 +60,20 @@ class Member:
         self._ids = dict(ids())
         self.buffer = buffer
         self._given = _Given()
-        #: What it has taken over of `_given`.
+        #: The part of `_given` that it has taken over.
         self._share: _Share | None = None
-        #: What the group has of this instance, by partition's name.
+        #: The positions that the group has of this instance, by the partition's name.
         self._committed: Positions = {}
         consumer.subscribe([topic], listener=_listener(consumer, self._given))
 
     def next(self, most: int) -> Iterator[Input]:
-        """Yields messages behind the positions; none while Kafka shares the partitions out."""
+        """Yields messages after the positions; none while Kafka rebalances."""
         note_ids(self._ids, [self._topic], self._ids_now())
         there = self.buffer.count()
         if there < most:
             found = self._consumer.poll(0 if there else _WAIT_MS)
             if self._given.share is None:
-                # kafka-python drops what it is given between two polls, and has all members share out once more.
+                # kafka-python drops an assignment that arrives between two polls, and makes the group rebalance again.
                 found = self._consumer.poll(_JOIN_MS)
             share = self._given.share
             if share is None:
@@ -81,12 +81,12 @@ class Member:
             if share is self._share:
                 self.buffer.add(found)
             else:
-                # What was found may begin elsewhere.
+                # The partitions that were found may begin elsewhere.
                 self._shared_out(share)
         yield from self.buffer.next(most)
 
     def send(self, transactions: Any, positions: Positions) -> Any:
-        """Adds positions to a transaction; returns the result to wait for, None where nothing has moved.
+        """Adds positions to a transaction; returns the result to wait for, or None if no position has changed.
 
         Args:
             transactions: the manager of the producer's.
@@ -106,11 +106,11 @@ class Member:
         return transactions.send_offsets_to_transaction(offsets, self._share.metadata)
 
     def close(self) -> None:
-        """Ends the consumer; the group keeps its partitions for it for a few seconds."""
+        """Ends the consumer; the group reserves its partitions for a few seconds."""
         close_consumer(self._consumer)
 
     def _shared_out(self, share: _Share) -> None:
-        """Begins with what it has now; what it had and has read on is as it was."""
+        """Takes over a new assignment; partitions that it already had continue."""
         names = {named((each.topic, each.partition)): each for each in share.partitions}
         positions = self.buffer.positions
         found: Positions = {}
@@ -122,7 +122,7 @@ class Member:
             kept = name in names and self._committed.get(name) == found.get(name)
             if not kept:
                 if name in positions and positions[name] != self._committed.get(name):
-                    # A bolt holds messages of it, which are another's now.
+                    # A bolt holds messages of this partition, which now belong to another reader.
                     raise BusError(f"{name} was given to another reader: beginning again without it")
                 self.buffer.forget(name)
                 positions.pop(name, None)

@@ -5,8 +5,8 @@ xd.<tag>.state.<stream>-<id>.<module>    state and positions of its instances; a
 xd.<tag>.queue.<name>, xd.<tag>.topic.<name>
 xd.<tag>.dead-letters
 
-The tag tells clusters apart that share a Kafka. Names of streams, modules and channels have no dot. Kafka refuses two
-names that differ in `.` and `_` alone: no two of these do, as the id of a stream is never given again.
+The tag distinguishes clusters that share a Kafka. Names of streams, modules and channels have no dot. Kafka refuses two
+names that differ only in `.` and `_`. No two of these do, because the id of a stream is never reused.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Names:
         return self.own("dead-letters")
 
     def own(self, name: str) -> str:
-        """Returns a name with the prefix, at most as long as Kafka allows.
+        """Returns a name with the prefix, shortened to the length that Kafka allows.
 
         >>> len(Names("3fa9c1").own("a" * 500)), Names("3fa9c1").own("ticktock-1-2.log.1")
         (249, 'xd.3fa9c1.ticktock-1-2.log.1')
@@ -73,7 +73,7 @@ class Names:
         return topic.startswith(self._prefix)
 
     def stream_of(self, topic: str) -> str | None:
-        """Returns the stream that a topic belongs to; None for one of a channel, or whose name was too long.
+        """Returns the stream that a topic belongs to; None for a topic of a channel, and for a shortened name.
 
         >>> Names("3fa9c1").stream_of("xd.3fa9c1.state.ticktock-1-2.time")
         'ticktock-1-2'
@@ -82,10 +82,10 @@ class Names:
         return None if match is None else match[1]
 
     def feeding(self, feed: Feed, present: Iterable[str]) -> list[str]:
-        """Returns the topics of a feed that are there.
+        """Returns the existing topics of a feed.
 
         Args:
-            feed: what is read.
+            feed: to be read.
             present: all topics.
 
         Example:

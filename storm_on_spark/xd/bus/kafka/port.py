@@ -41,11 +41,11 @@ _LONGEST_REMAINS: Final = 1_000
 class KafkaPort:
     """A place on the bus; see `Port`.
 
-    The partition of the instance's state has one writer. Kafka refuses transactions of an older owner of the name: that
-    is what keeps others away.
+    The partition of the instance's state has one writer. Kafka refuses transactions of an older owner of the name; this
+    keeps other processes away.
 
     Args:
-        bus: what instances share.
+        bus: shared by the instances of a container.
         place: the place.
     """
 
@@ -58,9 +58,9 @@ class KafkaPort:
         self._reader: Assigned | Member | None = None
         self._base: Positions = {}
         self._step = 0
-        #: Where the last state is, and before which the topic has none.
+        #: The offset of the last state; the topic has none before it.
         self._kept_at = self._trimmed = 0
-        #: Positions to begin at after a crash.
+        #: Positions to begin from after a crash.
         self._kept: Positions = {}
         self._published: dict[Partition, int] = {}
         self._output_is_there = False
@@ -127,7 +127,7 @@ class KafkaPort:
         return self._backlog.full()
 
     def upkeep(self) -> None:
-        """Says how far the instance has read, and removes the records that all readers have read."""
+        """Records how far the instance has read, and removes the records that all readers have read."""
         now = self._bus.clock()
         if now - self._looked < (_FULL_UPKEEP_SECS if self.full() else _UPKEEP_SECS):
             return
@@ -171,7 +171,7 @@ class KafkaPort:
         return Assigned(consumer, lambda: bus.partitions(feed), buffer, place.name, ids, bus.topics.ids, bus.clock)
 
     def _first(self, feed: Feed) -> Positions:
-        """Returns where a module begins that never ran."""
+        """Returns where a module begins on its first run."""
         if not from_now_on(feed):
             return {}
         if isinstance(feed, ChannelFeed):
@@ -201,7 +201,7 @@ class KafkaPort:
             body = json.dumps(letter_body(letter), ensure_ascii=False).encode("utf-8", "backslashreplace")
             producer.send(bus.names.dead_letters, body, name, partition=0)
         state = producer.send(self._state[0], kept, name, partition=self._state[1])
-        # The producer's own methods wait for ever where no broker answers.
+        # The producer's own methods wait for ever if no broker answers.
         transactions = producer._transaction_manager  # noqa: SLF001
         if isinstance(self._reader, Member):
             self._await(self._reader.send(transactions, record.positions))
@@ -222,7 +222,7 @@ class KafkaPort:
             raise BusError(f"Kafka at {', '.join(self._bus.clients.servers)} has not answered for {COMMIT_MS} ms")
 
     def _ids(self, record: Record) -> dict[str, str]:
-        """Returns the ids of the topics that positions are in."""
+        """Returns the ids of the topics of positions."""
         if not isinstance(self._reader, Assigned):
             return {}
         topics = {name.rpartition("/")[0] for name in (*record.positions, *self._base)}
@@ -235,12 +235,13 @@ class KafkaPort:
             return names.output(place.stream, place.label), place.sequence - 1
         topic = names.channel(place.output)
         number = zlib.crc32(place.name.encode())
-        # A queue is shared out by partitions; elsewhere the order of an instance's messages stays.
+        # The readers of a queue divide its partitions among them; elsewhere the order of an instance's messages is
+        # kept.
         turn = number + (self._step if place.output.kind == "queue" else 0)
         return topic, turn % self._bus.topics.known().get(topic, 1)
 
     def _chunks(self, topic: str, messages: tuple[Message, ...]) -> tuple[list[bytes], list[Letter]]:
-        """Returns messages as records, and those that are too large for one."""
+        """Returns messages as records, and the messages that are too large for a record."""
         if not messages:
             return [], []
         whole = self._bus.seals.sealed(topic, messages)
@@ -263,7 +264,7 @@ class KafkaPort:
 
 
 def _accepts(feed: Feed) -> Accept:
-    """Returns whose messages a feed has."""
+    """Returns a test of whether a feed has an instance's messages."""
     if not isinstance(feed, TapFeed) or feed.channel is None:
         return lambda sender: True
 

@@ -35,12 +35,12 @@ class Chunk(NamedTuple):
 
 
 class Buffer:
-    """Records that were read, and are not behind the positions yet.
+    """Records that were read and that the positions have not passed yet.
 
     Args:
         seals: of the cluster.
         share: which messages are for the instance.
-        accept: whose messages are.
+        accept: whether the messages of an instance are read.
         positions: where to begin.
     """
 
@@ -51,9 +51,9 @@ class Buffer:
         self._turn = 0
 
     def next(self, most: int) -> Iterator[Input]:
-        """Yields messages behind the positions; the caller moves these on."""
+        """Yields messages after the positions; the caller advances the positions."""
         left, names = most, list(self._chunks)
-        # Each time another one comes first: one that always has more would leave nothing of `most` to the others.
+        # Start with another partition each time: one that always has messages would use up `most`.
         self._turn = (self._turn + 1) % max(1, len(names))
         for name in names[self._turn :] + names[: self._turn]:
             offset, index = self.positions.get(name, (0, 0))
@@ -66,7 +66,7 @@ class Buffer:
                         left -= 1
 
     def count(self) -> int:
-        """Returns how many messages there are, without those that positions have passed."""
+        """Returns the number of messages that the positions have not passed."""
         for name, chunks in self._chunks.items():
             offset = self.positions.get(name, (0, 0))[0]
             while chunks and chunks[0].offset < offset:
@@ -74,7 +74,7 @@ class Buffer:
         return sum(len(chunk.messages) for chunks in self._chunks.values() for chunk in chunks)
 
     def add(self, found: Mapping[Any, list[Any]]) -> None:
-        """Adds records as a consumer returns them.
+        """Adds records in the form in which a consumer returns them.
 
         Raises:
             BusError: one is not of this cluster.
@@ -91,7 +91,7 @@ class Buffer:
                 chunks.append(Chunk(record.offset, messages))
 
     def _cut_off(self, name: str, offset: int, behind: int) -> None:
-        """Goes back to where a truncated log continues: the records there are those of another leader."""
+        """Returns to where a truncated log continues; the records from there on are those of another leader."""
         logger.warning("%s had records to %d and was truncated: continuing at record %d", name, behind - 1, offset)
         kept = [chunk for chunk in self._chunks.get(name, ()) if chunk.offset < offset]
         self._chunks[name] = deque(kept)
@@ -105,7 +105,7 @@ class Buffer:
         return self.positions[name][0] if name in self.positions else None
 
     def names(self) -> set[str]:
-        """Returns the partitions that records were read of."""
+        """Returns the partitions that records were read from."""
         return set(self._chunks)
 
     def forget(self, name: str) -> None:
@@ -115,9 +115,9 @@ class Buffer:
     def _inputs(self, name: str, chunk: Chunk, index: int) -> list[Input]:
         end = (chunk.offset + 1, 0)
         if index >= len(chunk.messages):
-            # One input stands for the whole record, so that the position moves on.
+            # One input stands for the whole record, so that the position advances.
             return [Input(name, chunk.offset, 0, _NOTHING, end, False)]
-        # Marks of transactions have offsets, too: those of records alone may all be even.
+        # Transaction markers have offsets too, so the offsets of records alone may all be even.
         number = zlib.crc32(chunk.offset.to_bytes(8, "big"))
         last = len(chunk.messages) - 1
         return [
@@ -134,15 +134,15 @@ class Buffer:
 
 
 class Assigned:
-    """Reads all partitions of topics, of which there may be more later.
+    """Reads all partitions of topics; partitions may be added later.
 
     Args:
         consumer: of no group.
         find: returns the partitions.
         buffer: of what was read.
         name: of the instance.
-        ids: topic -> id of topics that positions are in.
-        ids_now: returns topic -> id of the topics that are there.
+        ids: topic -> id, of the topics of the positions.
+        ids_now: returns topic -> id of the existing topics.
         clock: seconds.
     """
 
@@ -156,7 +156,7 @@ class Assigned:
         ids_now: Callable[[], Mapping[str, str]],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        #: Of the topics that it has seen.
+        #: Topic -> id, of all topics seen so far.
         self.ids = dict(ids)
         self._ids_now = ids_now
         self._consumer, self._find, self._name, self._clock = consumer, find, name, clock
@@ -165,7 +165,7 @@ class Assigned:
         self._assigned: set[Partition] = set()
 
     def next(self, most: int) -> Iterator[Input]:
-        """Yields messages behind the positions."""
+        """Yields messages after the positions."""
         if self._looked is None or self._clock() - self._looked >= _LOOK_SECS:
             self._looked = self._clock()
             self._look()
@@ -175,7 +175,7 @@ class Assigned:
         yield from self.buffer.next(most)
 
     def read(self) -> dict[Partition, int]:
-        """Returns partition -> offset of the record that comes next, of those that were begun."""
+        """Returns partition -> offset of the next record, for the partitions that were begun."""
         positions = self.buffer.positions
         return {each: positions[named(each)][0] for each in self._assigned if named(each) in positions}
 
@@ -207,7 +207,7 @@ class Assigned:
 
         Args:
             partitions: of the consumer.
-            parted: partition of Kafka -> where its log has become another one than was read.
+            parted: partition of Kafka -> offset from which its log differs from what was read.
         """
         wanted = [_kafka(each) for each in partitions]
         if not wanted:
@@ -216,7 +216,8 @@ class Assigned:
         behind = self._consumer.end_offsets(wanted, ANSWER_MS)
         for each in wanted:
             at = self.buffer.behind(named((each.topic, each.partition)))
-            # A position behind all records is of others: the topic was made again, or a replica leads that has less.
+            # A position after the last record refers to other records: the topic was created again, or the new leader
+            # has fewer.
             offset = at if at is not None and first[each] <= at <= behind[each] else first[each]
             offset = max(min(offset, (parted or {}).get(each, offset)), first[each])
             if at is not None and offset != at:
@@ -228,7 +229,7 @@ class Assigned:
 
 
 def note_ids(seen: dict[str, str], topics: Collection[str], now: Mapping[str, str]) -> None:
-    """Notes the ids of topics that are read.
+    """Records the ids of topics that are read.
 
     Args:
         seen: topic -> id that it had.
@@ -236,11 +237,11 @@ def note_ids(seen: dict[str, str], topics: Collection[str], now: Mapping[str, st
         now: topic -> id that it has.
 
     Raises:
-        BusError: one was made again. Its positions are of another topic, and the instance has to begin again.
+        BusError: a topic was created again. Its positions refer to the old topic, so the instance must begin again.
     """
     for topic in sorted(topics):
         if topic in now and seen.setdefault(topic, now[topic]) != now[topic]:
-            raise BusError(f"topic {topic} was deleted and made again: beginning again with its first record")
+            raise BusError(f"topic {topic} was deleted and created again: beginning again with its first record")
 
 
 def named(partition: Partition) -> str:

@@ -1,7 +1,7 @@
-"""Values of records: only what the containers of this cluster wrote is taken.
+"""Values of records: only those written by containers of this cluster are accepted.
 
-A value is a pickle, as a payload may be any value of Python. Reading a pickle may run code, so each has a MAC before
-it. Its key is a file of the folder that all containers share, and never leaves it.
+A value is a pickle, since a payload may be any Python value. Reading a pickle may run code, so a MAC precedes each one.
+Its key is a file in the folder that all containers share, and stays there.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Seals:
 
     @classmethod
     def of(cls, folder: Path) -> Seals:
-        """Returns those of a cluster; the first container makes the key.
+        """Returns the seals of a cluster; the first container creates the key.
 
         Args:
             folder: that all containers share.
 
         Raises:
-            BusError: the file is no key.
+            BusError: the file is not a key.
         """
         path = folder / _KEY_FILE
         make_folder(folder, sync=False)
@@ -60,22 +60,22 @@ class Seals:
             make_once(path, secrets.token_bytes(_KEY_BYTES), sync=True)
         key = path.read_bytes()
         if len(key) != _KEY_BYTES:
-            raise BusError(f"{path} is no key of a bus: it has {len(key)} bytes, and not {_KEY_BYTES}")
+            raise BusError(f"{path} is not a key of a bus: it has {len(key)} bytes, not {_KEY_BYTES}")
         path.chmod(0o600)
         return cls(key)
 
     @property
     def tag(self) -> str:
-        """Tells the cluster apart from others; says nothing of the key."""
+        """Distinguishes the cluster from others; reveals nothing about the key."""
         return hashlib.sha256(b"tag" + self._key).hexdigest()[:_TAG]
 
     def sealed(self, name: str, value: object) -> bytes:
-        """Returns a value as it is written; `opened` needs the same name, such as that of a topic."""
+        """Returns a value in its written form; `opened` needs the same name, such as that of a topic."""
         body = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         return _MAGIC + self._mac(name, body) + body
 
     def opened(self, name: str, data: bytes | None) -> Any:
-        """Returns a value that was read.
+        """Returns the value of a record that was read.
 
         Raises:
             BusError: no container of this cluster wrote it.

@@ -20,13 +20,13 @@ class Shared:
     """The clients, names and topics of a container.
 
     Args:
-        clients: makes clients of Kafka.
+        clients: creates clients of Kafka.
         seals: of the cluster.
         replication: of topics.
         channel_partitions: of new channels.
-        most_bytes: that may wait for those that have not read it yet.
-        exists: whether a stream, by its id, is there.
-        grace_secs: for so long the topics of a destroyed stream stay.
+        most_bytes: limit of unread messages.
+        exists: whether a stream, by its id, exists.
+        grace_secs: how long the topics of a destroyed stream stay.
         clock: seconds.
     """
 
@@ -42,7 +42,7 @@ class Shared:
         grace_secs: float = _GRACE_SECS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        #: Brokers keep what is committed.
+        #: Brokers store what is committed.
         self.sync = True
         self.clients, self.seals, self.most_bytes, self.clock = clients, seals, most_bytes, clock
         self._channel_partitions = channel_partitions
@@ -50,15 +50,15 @@ class Shared:
         self.topics = Topics(clients, self.names, replication, exists, grace_secs, clock)
 
     def close(self) -> None:
-        """Ends the client of topics."""
+        """Closes the client of topics."""
         self.topics.close()
 
     def partitions(self, feed: Feed) -> list[Partition]:
-        """Returns the partitions of a feed that are there by now."""
+        """Returns the existing partitions of a feed."""
         known = self.topics.known()
         return [(topic, number) for topic in self.names.feeding(feed, known) for number in range(known[topic])]
 
     def ensure_channel(self, channel: Channel) -> None:
-        """Makes the topic of a channel, unless it is there."""
+        """Creates the topic of a channel unless it exists."""
         retained = self.most_bytes if channel.kind == "topic" else -1
         self.topics.ensure(self.names.channel(channel), self._channel_partitions, retained)

@@ -1,4 +1,4 @@
-"""State and positions of instances: the last record of an instance's partition has them."""
+"""State and positions of instances, in the last record of each instance's partition."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _POLL_MS: Final = 200
 
 @dataclass(frozen=True)
 class Kept:
-    """What an instance keeps.
+    """The saved state of an instance.
 
     Args:
         record: of its last step, without messages.
         base: where all instances of its deployment began.
-        ids: topic -> id, of the topics that these positions are in.
+        ids: topic -> id, of the topics of these positions.
     """
 
     record: Record
@@ -35,7 +35,7 @@ class Kept:
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, topics: Collection[str]) -> Kept:
-        """Returns it without the positions in topics."""
+        """Returns a copy without the positions in topics."""
         positions, base = _without(self.record.positions, topics), _without(self.base, topics)
         return replace(self, record=replace(self.record, positions=positions), base=base)
 
@@ -43,16 +43,16 @@ class Kept:
 def begin(
     era: str, sequence: int, kept: Mapping[int, Kept], first: Callable[[], Positions]
 ) -> tuple[Positions, Positions]:
-    """Returns where an instance begins to read, and where all of its deployment did.
+    """Returns where an instance begins to read, and where all instances of its deployment began.
 
     An instance continues where it stopped. If the number of instances has changed, messages belong to other instances,
-    so all begin where the least advanced one was: nothing is lost, and a message may come twice.
+    so all begin where the least advanced one was: nothing is lost, and a message may be read twice.
 
     Args:
         era: generation of the deployment, and number of instances.
         sequence: of the instance.
         kept: of all instances that ever ran.
-        first: returns where a module begins that never ran.
+        first: returns where a module begins on its first run.
 
     Example:
         >>> before = {1: Kept(Record(positions={"a": (5, 0)}, generation="1x2"), {"a": (1, 0)})}
@@ -73,11 +73,11 @@ def begin(
 
 
 def in_topics_that_are(kept: Mapping[int, Kept], ids: Mapping[str, str], name: str) -> dict[int, Kept]:
-    """Returns what is kept, without positions in topics that were created again: these are read from the start.
+    """Returns the saved states, without positions in topics that were created again; these are read from the start.
 
     Args:
-        kept: sequence -> what an instance kept last.
-        ids: topic -> id that it has now.
+        kept: sequence -> the last saved state of an instance.
+        ids: topic -> its current id.
         name: of the instance that begins, for the log.
     """
     found: dict[int, Kept] = {}
@@ -87,7 +87,7 @@ def in_topics_that_are(kept: Mapping[int, Kept], ids: Mapping[str, str], name: s
         found[sequence] = each.without(others)
         again |= others
     for topic in sorted(again):
-        logger.warning("%s: topic %s was deleted and made again: beginning with its first record", name, topic)
+        logger.warning("%s: topic %s was deleted and created again: beginning with its first record", name, topic)
     return found
 
 
@@ -111,10 +111,10 @@ def _numbers(era: str) -> tuple[int, int]:
 
 
 def last_kept(consumer: Any, seals: Seals, topic: str, partitions: int) -> dict[int, tuple[int, Kept]]:
-    """Returns sequence -> offset and value of what each instance of a module kept last.
+    """Returns sequence -> offset and value of the last saved state of each instance of a module.
 
     Args:
-        consumer: of no group; what it is assigned is lost.
+        consumer: of no group; it loses its previous assignment.
         seals: of the cluster.
         topic: of the states.
         partitions: of the topic.
@@ -131,7 +131,7 @@ def last_kept(consumer: Any, seals: Seals, topic: str, partitions: int) -> dict[
     left = {each for each in wanted if first[each] < behind[each]}
     step = _FIRST_STEP
     while left:
-        # The last records may be marks of transactions.
+        # The last records may be transaction markers.
         consumer.assign(list(left))
         begins = {each: max(first[each], behind[each] - step) for each in left}
         for each, offset in begins.items():
@@ -144,7 +144,7 @@ def last_kept(consumer: Any, seals: Seals, topic: str, partitions: int) -> dict[
 
 
 def _until(consumer: Any, ends: Mapping[Any, int]) -> dict[Any, Any]:
-    """Reads to ends; returns the last record of each partition."""
+    """Reads up to the ends; returns the last record of each partition."""
     last: dict[Any, Any] = {}
     until = time.monotonic() + ANSWER_MS / 1_000
     while any(consumer.position(each) < end for each, end in ends.items()):

@@ -25,7 +25,7 @@ Partition = tuple[str, int]
 
 
 class Read(NamedTuple):
-    """How far a reader is."""
+    """The position of a reader."""
 
     offset: int
     generation: int
@@ -35,11 +35,11 @@ class Topics:
     """The topics.
 
     Args:
-        clients: makes the client.
+        clients: creates the client.
         names: of the cluster.
         replication: of new topics.
-        exists: whether a stream, by its id, is there.
-        grace_secs: for so long the topics of a destroyed stream stay, for those that tap it.
+        exists: whether a stream, by its id, exists.
+        grace_secs: how long the topics of a destroyed stream stay, for streams that tap it.
         clock: seconds.
     """
 
@@ -60,15 +60,15 @@ class Topics:
         self._ids: dict[str, str] = {}
         self._looked: float | None = None
         self._failed: tuple[float, str] | None = None
-        #: When it was swept last, and since when streams are gone.
+        #: When destroyed streams were last looked for, and since when each is known to be destroyed.
         self._swept = clock()
         self._gone: dict[str, float] = {}
 
     def known(self, *, fresh: bool = False) -> Mapping[str, int]:
-        """Returns topic -> partitions of the topics of this cluster, as they were a moment ago.
+        """Returns topic -> number of partitions, of this cluster's topics, as of a moment ago.
 
         Args:
-            fresh: whether as they are now.
+            fresh: whether to ask for the current ones.
         """
         if fresh or self._looked is None or self._clock() - self._looked >= _LOOK_SECS:
             found = {
@@ -80,16 +80,16 @@ class Topics:
         return self._known
 
     def ids(self) -> Mapping[str, str]:
-        """Returns topic -> id, of the same topics. One that is made again has another; brokers before 2.8 have none."""
+        """Returns topic -> id, of the same topics. A recreated topic has a new id; brokers before 2.8 have none."""
         self.known()
         return self._ids
 
     def ensure(self, topic: str, partitions: int, retained_bytes: int = -1) -> None:
-        """Makes a topic, or more partitions of it, unless they are there.
+        """Creates a topic, or adds partitions to it, unless they exist.
 
         Args:
             topic: its name.
-            partitions: at least so many.
+            partitions: the minimum.
             retained_bytes: that a partition keeps; -1 for all, until they are removed.
         """
         from kafka.errors import InvalidPartitionsError, TopicAlreadyExistsError
@@ -118,18 +118,18 @@ class Topics:
         self._client().create_topics({topic: new}, wait_for_metadata=True)
 
     def trim(self, offsets: Mapping[Partition, int]) -> None:
-        """Removes the records before offsets."""
+        """Removes the records before the given offsets."""
         self._client().delete_records({_kafka(partition): offset for partition, offset in offsets.items()})
 
     def publish(self, group: str, offsets: Mapping[Partition, int], generation: int) -> None:
-        """Says how far a reader without a group's membership is."""
+        """Records the position of a reader that is not a member of a group."""
         from kafka.structs import OffsetAndMetadata
 
         said = {_kafka(each): OffsetAndMetadata(offset, str(generation), -1) for each, offset in offsets.items()}
         self._client().alter_group_offsets(group, said)
 
     def read_by(self, groups: Iterable[str], partitions: Iterable[Partition]) -> dict[str, dict[Partition, Read]]:
-        """Returns how far groups are; what they have not begun is missing."""
+        """Returns the positions of groups, without partitions that they have not begun."""
         wanted = [_kafka(each) for each in partitions]
         found = self._client().list_group_offsets(dict.fromkeys(groups, wanted))
         return {
@@ -142,7 +142,7 @@ class Topics:
         }
 
     def bounds(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
-        """Returns the first offset of partitions, and that behind the last."""
+        """Returns the first offset of each partition, and the one after the last."""
         from kafka.admin import OffsetSpec
 
         wanted = [_kafka(each) for each in partitions]
@@ -153,7 +153,7 @@ class Topics:
         return {(each.topic, each.partition): (first[each].offset, behind[each].offset) for each in wanted}
 
     def sweep(self) -> None:
-        """Removes topics of streams that were destroyed a while ago, if it is time to look."""
+        """Removes topics of streams that were destroyed a while ago, if a check is due."""
         now = self._clock()
         with self._lock:
             if now - self._swept < min(_SWEEP_SECS, self._grace_secs):
@@ -169,7 +169,7 @@ class Topics:
             self._client().delete_topics(old, raise_errors=False)
 
     def close(self) -> None:
-        """Ends the client."""
+        """Closes the client."""
         with self._lock:
             if self._admin is not None:
                 self._admin.close()
@@ -178,7 +178,7 @@ class Topics:
     def _client(self) -> Any:
         with self._lock:
             if self._admin is None:
-                # The instances of a container wait for a Kafka that does not answer once, not one after another.
+                # If Kafka does not answer, the instances of a container wait once together, not one after another.
                 if self._failed is not None and self._clock() - self._failed[0] < _LOOK_SECS:
                     raise BusError(self._failed[1])
                 try:

@@ -16,7 +16,7 @@ class StepOrder(msgspec.Struct, frozen=True, kw_only=True):
     modules: dict[str, str] = {}
     """Name -> SHA-256 of the file, of the job's modules that were uploaded."""
     lease: float
-    """Seconds: without a word from its container for so long, the process ends itself."""
+    """Seconds; the process ends itself if it hears nothing from its container for this long."""
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -73,7 +73,7 @@ class StepProcess:
         self._thread.start()
 
     def end(self, status: Status, error: str) -> None:
-        """Requests the end of the process, and sets what is reported then."""
+        """Requests the end of the process, and sets the report for it."""
         if self._why is None:
             self._why = status, error
         self._woken.set()

@@ -80,7 +80,7 @@ class Steps:
                 node = mirror.value(f"{path}/{child}", RunNode) if child.startswith(RUN) else None
                 if node is not None and number.isdecimal():
                     wanted[name, int(number)] = node
-        # Only then the session proves that it lives.
+        # Only a connected session proves that it is alive.
         self._session.proving = bool(wanted)
         for run in [run for run in self._runs if run not in wanted]:
             self._runs.pop(run).end("STOPPED", "it is not this container's any more")
@@ -109,12 +109,12 @@ class Steps:
 
     def signal(self) -> None:
         """Requests the end of all steps: the session is lost, so their results don't count."""
-        # This runs on another thread.
+        # The callback runs on another thread.
         for process in list(self._runs.values()):
             process.end("FAILED", "its container has lost its session")
 
     def close(self) -> None:
-        """Ends all steps, and reports that."""
+        """Ends all steps, and reports their end."""
         for process in self._runs.values():
             process.end("FAILED", "its container was ended")
         for process in self._runs.values():

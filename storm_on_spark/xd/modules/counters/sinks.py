@@ -29,10 +29,11 @@ _LATEST: Final = 253_402_300_799
 
 
 class _CounterSink(BaseRichBolt):
-    """Counts messages. What is counted is saved with the micro-batch, and then written where it can be read.
+    """Counts messages.
 
-    Between the writing and the commit of a micro-batch, what is read may be ahead of what is saved: a crash then takes
-    the count back, and the same messages are counted again.
+    A micro-batch saves the counts with its state, and also writes them to a file for readers. Between this write and
+    the commit, the file may be ahead of the saved counts. A crash at that moment takes the count back, and the same
+    messages are counted again.
     """
 
     kind: ClassVar[Kind]
@@ -40,13 +41,13 @@ class _CounterSink(BaseRichBolt):
 
     def __init__(self, name: str, folder: str) -> None:
         self.name = name
-        # Workers have another working directory than the program that makes the bolt.
+        # Workers have a different working directory from the program that makes the bolt.
         self.folder = str(Path(folder).absolute())
         self._changed = True
 
     @property
     def state_holder(self) -> Kept:
-        """What is saved."""
+        """The attributes that are saved."""
         return Kept(self)
 
     @abstractmethod
@@ -55,7 +56,7 @@ class _CounterSink(BaseRichBolt):
 
     @abstractmethod
     def values(self) -> dict[str, Any]:
-        """Returns what is written."""
+        """Returns the values to write."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Keeps the collector, and the name of the file that this task writes."""
@@ -145,7 +146,7 @@ class AggregateCounterSink(_CounterSink):
         """Counts a message.
 
         Raises:
-            ValueError: its time or increment is no number that makes sense.
+            ValueError: its time or increment is not a valid number.
         """
         when = self.time.value(payload, headers)
         seconds = self.now() if when is None else _number("time", when)

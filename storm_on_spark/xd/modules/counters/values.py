@@ -1,7 +1,7 @@
-"""Values of counters: a folder for each, with a file for each that counts, `<kind>/<name>/<writer>.json`.
+"""Values of counters: a folder for each counter, with a file for each writer, `<kind>/<name>/<writer>.json`.
 
-A file is written as a whole, so a reader finds the old value or the new one. What is read is the sum over all writers:
-streams, and instances of a sink, that name the same counter add up.
+A file is written as a whole, so a reader finds the old value or the new one. A reader gets the sum over all writers:
+streams and instances of a sink that name the same counter add up.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MOST_BYTES: Final = 100_000_000
 
 
 class CounterError(StormError, LookupError):
-    """A counter that does not exist, or a file that is none."""
+    """A counter that does not exist, or a file that is not a counter's."""
 
 
 @dataclass(frozen=True)
 class Counter:
-    """A counter as it was written last, or one writer's share of it.
+    """The last written values of a counter, or one writer's share of them.
 
     `values` is {"value": n} of a counter; field value -> count; or, of an aggregate counter, `minute`, `hour`, `day`,
     `month` and `year` -> start -> count.
@@ -49,7 +49,7 @@ def checked_name(name: str) -> str:
     """Returns the name of a counter.
 
     Raises:
-        ValueError: it can't be one.
+        ValueError: it is not a valid name.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"Expected up to 200 letters, digits, '_', '-' and '.', got {name!r:.250}")
@@ -57,7 +57,7 @@ def checked_name(name: str) -> str:
 
 
 def writer_name(*parts: object) -> str:
-    """Returns the name of a writer, by which its file is found again after a restart.
+    """Returns the name of a writer, which identifies its file after a restart.
 
     >>> writer_name("ticktock", "counter", 1)
     'ticktock.counter.1'
@@ -69,7 +69,7 @@ def writer_name(*parts: object) -> str:
 
 
 def write_counter(folder: str | os.PathLike[str], counter: Counter, writer: str) -> None:
-    """Writes what one writer has counted; its folder is made if it is missing.
+    """Writes the counts of one writer; its folder is created if it is missing.
 
     Args:
         folder: of all counters.
@@ -95,7 +95,7 @@ def read_counter(folder: str | os.PathLike[str], kind: Kind, name: str) -> Count
     """Returns a counter: the sum of what its writers have counted.
 
     Raises:
-        CounterError: there is none, or a file of it is something else.
+        CounterError: there is none, or one of its files is something else.
         ValueError: it can't be a counter's name.
     """
     place = _path(folder, kind, checked_name(name))
@@ -112,7 +112,7 @@ def read_counter(folder: str | os.PathLike[str], kind: Kind, name: str) -> Count
 
 
 def _share(path: Path, kind: Kind) -> dict[str, Any] | None:
-    """Returns what one writer has counted; None if the file was removed meanwhile."""
+    """Returns the counts of one writer; None if the file was removed meanwhile."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES)
@@ -122,10 +122,10 @@ def _share(path: Path, kind: Kind) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError) as error:
         raise CounterError(f"{path} can't be read: {error}") from error
     if not isinstance(document, dict) or document.get("version") != _VERSION or document.get("kind") != kind:
-        raise CounterError(f"{path} is no {kind} of version {_VERSION}")
+        raise CounterError(f"{path}: expected a file of version {_VERSION} of the kind {kind}")
     values = document.get("values")
     if not isinstance(values, dict):
-        raise CounterError(f"{path} is no {kind}: it has no values")
+        raise CounterError(f"{path}: expected the values of a counter of the kind {kind}")
     return values
 
 
@@ -133,21 +133,21 @@ def _sum(shares: Iterable[Any], what: str, place: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for share in shares:
         if not isinstance(share, dict) or not all(isinstance(value, int | float) for value in share.values()):
-            raise CounterError(f"{place} is no counter: a file of it has no numbers of {what}")
+            raise CounterError(f"{place} is not a counter: a file of it has no numbers of {what}")
         for key, value in share.items():
             found[key] = found.get(key, 0) + value
-    # An order that does not depend on the writers; times are in theirs.
+    # An order that does not depend on the writers; times sort chronologically.
     return dict(sorted(found.items()))
 
 
 def list_counters(folder: str | os.PathLike[str], kind: Kind) -> list[str]:
-    """Returns the names of the counters of a kind, in their order."""
+    """Returns the sorted names of the counters of a kind."""
     places = (Path(folder) / kind).glob("*")
     return sorted(path.name for path in places if _NAME.fullmatch(path.name) and next(_files(path), None) is not None)
 
 
 def delete_counter(folder: str | os.PathLike[str], kind: Kind, name: str) -> None:
-    """Removes a counter. A stream that still runs writes it again, with what it has counted.
+    """Removes a counter. A stream that still runs writes it again, with its counts.
 
     Raises:
         CounterError: there is none.
@@ -159,7 +159,7 @@ def delete_counter(folder: str | os.PathLike[str], kind: Kind, name: str) -> Non
         path.unlink(missing_ok=True)
     if not files:
         raise CounterError(f"there is no {kind} {name!r} in {folder}")
-    # A writer may have come back.
+    # A writer may have created a file again.
     with contextlib.suppress(OSError):
         place.rmdir()
 

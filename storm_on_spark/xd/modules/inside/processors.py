@@ -26,7 +26,7 @@ class _Processor(BaseBasicBolt):
 
 
 class Filter(_Processor):
-    """Passes the messages on for which an expression is true."""
+    """Passes on the messages for which an expression is true."""
 
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
@@ -38,7 +38,7 @@ class Filter(_Processor):
 
 
 class Bridge(_Processor):
-    """Passes all messages on, from one channel to another."""
+    """Passes on all messages, from one channel to another."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Passes a message on."""
@@ -84,7 +84,7 @@ class JsonToTuple(_Processor):
 class Aggregator(_Processor):
     """Collects payloads, and emits a list of them once there are enough.
 
-    What is collected is saved with the micro-batch, so messages are acked when they are collected.
+    Collected payloads are saved with the micro-batch, so messages are acked when they are collected.
     """
 
     stateless = False
@@ -96,7 +96,7 @@ class Aggregator(_Processor):
 
     @property
     def state_holder(self) -> Kept:
-        """What is saved."""
+        """The attributes that are saved."""
         return Kept(self)
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -104,7 +104,7 @@ class Aggregator(_Processor):
         key = as_text(self.correlation.value(tup["payload"], tup["headers"]))
         group = self._groups.setdefault(key, [])
         group.append(tup["payload"])
-        # There may be more, where a restart came with a smaller count.
+        # There may be more if the count is smaller since a restart.
         if len(group) >= self.count:
             del self._groups[key]
             collector.emit([group, tup["headers"]])

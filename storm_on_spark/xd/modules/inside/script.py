@@ -23,15 +23,14 @@ _VALUES: Final = (str, int, float, bool, list, dict)
 class Script(BaseBasicBolt):
     """Replaces each payload by what `process(payload, headers)` of a script returns; None drops the message.
 
-    The script is read once, when the stream is made, and goes along with it. What it keeps in its own variables is not
-    saved.
+    The script is read once, when the stream is made, and travels with it. Its own variables are not saved.
 
     Args:
         location: the file.
-        sha256: what its SHA-256 must be; empty for any.
+        sha256: its expected SHA-256; empty for any.
 
     Raises:
-        OptionError: it can't be read, is no Python, or has another checksum or no such function.
+        OptionError: the file can't be read, is not Python, has another checksum, or has no such function.
     """
 
     stateless = True
@@ -59,7 +58,7 @@ class Script(BaseBasicBolt):
         """Calls the function.
 
         Raises:
-            TypeError: it returned something that is no payload.
+            TypeError: it returned something that is not a payload.
         """
         found = self._process(tup["payload"], tup["headers"])
         if found is None:

@@ -32,9 +32,9 @@ class Log(BaseBasicBolt):
         """Writes a message."""
         text = as_text(self.expression.value(tup["payload"], tup["headers"]))
         safe = one_line(text.replace("\\", "\\\\"))
-        # In the log of a topology every line has its time.
+        # The log of a topology adds the time to every line.
         moment = "" if is_timed() else stamp(time.time())
-        # Written at once: a Python worker may be ended without a flush.
+        # Flushed at once: a Python worker may end without a flush.
         sys.stderr.write(f"{moment}{self.level} sink.{one_line(self.name)} - {safe}\n")
         sys.stderr.flush()
 

@@ -16,11 +16,11 @@ class PeriodicSource(RepeatingSource):
 
     Args:
         fixed_delay: seconds between two messages.
-        max_messages: how many there are; -1 for no end.
+        max_messages: the number of messages; -1 for no end.
     """
 
     most_late = 0.0
-    """Seconds by which a message may be late and the next ones still come as if it had not been."""
+    """Seconds by which a message may be late without shifting the following ones."""
 
     def __init__(self, fixed_delay: float, max_messages: int) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class PeriodicSource(RepeatingSource):
     def produce(self) -> None:
         """Sends a message if it is time."""
         now = self.now()
-        # A clock that was set back does not stop the source.
+        # If the clock is set back, the source does not stop.
         since = None if self._last is None else now - self._last
         if self.ended() or (since is not None and 0 <= since < self.fixed_delay):
             return
@@ -75,7 +75,7 @@ class TriggerSource(PeriodicSource):
 
 
 class RateSource(PeriodicSource):
-    """Emits 0, 1, 2, ... as text; what a pause has held back comes after it."""
+    """Emits 0, 1, 2, ... as text; messages held back by a pause follow after it."""
 
     most_late = 1.0
 

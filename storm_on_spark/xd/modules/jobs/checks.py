@@ -1,4 +1,4 @@
-"""What options of steps must be."""
+"""Checks of options of steps."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _MASTER: Final = re.compile(r"local(\[[0-9*,]+\])?|local-cluster\[[0-9,]+\]|(spa
 
 
 def a_path(text: str) -> None:
-    """Refuses what names no file.
+    """Checks the path of a file.
 
     Raises:
-        ValueError: it is empty, too long, or has characters that paths don't have.
+        ValueError: it is empty, too long, or has characters that paths can't have.
     """
     if not text or "\0" in text or len(text) > _LONGEST:
         raise ValueError(f"Expected a path of up to {_LONGEST} characters, got {text!r:.100}")
 
 
 def a_python_file(text: str) -> None:
-    """Refuses what is no path of a Python file.
+    """Checks the path of a Python file.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     a_path(text)
     if not text.endswith(".py") or "://" in text:
@@ -31,20 +31,20 @@ def a_python_file(text: str) -> None:
 
 
 def a_master(text: str) -> None:
-    """Refuses what is no master of Spark; empty is that of Spark's configuration.
+    """Checks a master of Spark; empty stands for that of Spark's configuration.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a master.
     """
     if text and not _MASTER.fullmatch(text):
         raise ValueError(f"Expected a master such as local[*] or spark://host:7077, got {text!r:.100}")
 
 
 def a_word(text: str) -> None:
-    """Refuses what is no name of a function or a class.
+    """Checks the name of a function or a class.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", text):
         raise ValueError(f"Expected a name of letters, digits and '_', got {text!r:.100}")

@@ -1,7 +1,7 @@
-"""What a step of a job knows of its run.
+"""What a step of a job knows about its run.
 
-The function of a step is called with a `StepContext`, and with each option as a keyword. It fails by raising. If it
-returns a text, that is the exit status of the step; otherwise the status is `COMPLETED`.
+The function of a step is called with a `StepContext`, and with each option as a keyword. The step fails if the function
+raises. If it returns a text, that is the exit status of the step; otherwise the status is `COMPLETED`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StepContext:
     Args:
         job: the job's name.
         step: the step's label.
-        execution: of the job; grows with every launch.
+        execution: number of the job's execution; grows with every launch.
         parameters: of the launch.
 
     Example:
@@ -41,7 +41,7 @@ class StepContext:
         """The SparkSession of this step: on all cores of this machine, unless Spark's own configuration names a master.
 
         Raises:
-            SetupError: there is no Java that Spark runs on.
+            SetupError: no suitable Java was found.
         """
         return self.session()
 
@@ -50,10 +50,10 @@ class StepContext:
 
         Args:
             master: of Spark; empty for that of Spark's configuration, or else `local[*]`.
-            conf: settings of Spark, with `_` in the place of `.`.
+            conf: settings of Spark, with `_` instead of `.`.
 
         Raises:
-            SetupError: there is no Java that Spark runs on.
+            SetupError: no suitable Java was found.
         """
         from pyspark import SparkConf
         from pyspark.sql import SparkSession

@@ -35,12 +35,12 @@ def filejdbc(
     database: str,
     connection: str,
 ) -> None:
-    """Inserts all rows in one transaction: a step that fails leaves none.
+    """Inserts all rows in one transaction: a failed step leaves none.
 
     Raises:
-        OptionError: no file is there, a row has another number of columns, or options contradict each other.
+        OptionError: there is no file, a row has another number of columns, or options contradict each other.
         SetupError: the driver, or the file of its arguments, can't be used.
-        Exception: the database refuses.
+        Exception: the database reports an error.
     """
     if (driver == _SQLITE) != bool(database) or (driver == _SQLITE) == bool(connection):
         option = "database" if driver == _SQLITE else "connection"
@@ -55,7 +55,7 @@ def filejdbc(
     given = {"database": database} if database else driver_arguments(connection)
     count = 0
     with contextlib.closing(module.connect(**given)) as connected:
-        # What was not committed is gone when the connection closes.
+        # Closing the connection discards uncommitted rows.
         with contextlib.closing(connected.cursor()) as cursor:
             rows = _rows(files, delimiter, len(columns))
             while some := list(islice(rows, _ROWS)):

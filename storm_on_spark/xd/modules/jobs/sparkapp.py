@@ -29,10 +29,10 @@ class AppFailedError(RuntimeError):
 def sparkapp(
     context: StepContext, app_jar: str, main_class: str, program_args: str, master: str, conf: str, files: str
 ) -> None:
-    """Runs an application, and waits for its end. What it prints goes to the log of the step.
+    """Runs an application, and waits for its end. Its output goes to the log of the step.
 
     Raises:
-        SetupError: there is no Java that Spark runs on.
+        SetupError: no suitable Java was found.
         AppFailedError: it failed.
     """
     import pyspark

@@ -1,4 +1,4 @@
-"""Sparksql: a step that asks files a query, and writes the answer as files."""
+"""Sparksql: a step that runs a query on files, and writes the result as files."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def sparksql(
     mode: str,
     master: str,
 ) -> None:
-    """Writes what a query answers.
+    """Writes the result of a query.
 
     Raises:
-        Exception: Spark can't read, ask or write.
+        Exception: Spark can't read, execute or write.
     """
     spark = context.session(master)
     rows = spark.read.format(input_format).options(**_READ.get(input_format, {})).load(input)

@@ -1,4 +1,4 @@
-"""Dead letters: where messages go that failed too often."""
+"""Dead letters: messages that failed too often, and where they go."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from storm_on_spark.xd.modules.messages.message import FIELDS
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """What becomes of messages that fail again and again.
+    """What happens to messages that fail again and again.
 
     Args:
         folder: where they are written, one JSON object a line with `payload` and `headers`.
-        attempts: how often a message may fail.
+        attempts: how often a message may be tried.
 
     Raises:
-        ValueError: no attempt is allowed.
+        ValueError: `attempts` is less than 1.
     """
 
     folder: str
@@ -36,10 +36,10 @@ class DeadLetters:
 
 @runtime_checkable
 class GivesUp(Protocol):
-    """A source that can give messages up: it emits them on the stream `messages.DEAD_LETTERS`."""
+    """A source that can give up messages: it emits them on the stream `messages.DEAD_LETTERS`."""
 
     def give_up_after(self, attempts: int) -> None:
-        """Makes messages dead letters once they have failed that often; before the topology is made."""
+        """Sets how often a message may fail before it becomes a dead letter; called before the topology is made."""
 
 
 @runtime_checkable
@@ -47,11 +47,11 @@ class RefusesRows(Protocol):
     """A sink whose target may refuse rows."""
 
     def refuse_to(self, folder: str) -> None:
-        """Says where refused rows go, while the others are written; before the topology is made."""
+        """Sets where refused rows go while the others are written; called before the topology is made."""
 
 
 class Letter(BaseBasicBolt):
-    """Makes a message of what a source has given up: ours as it is, and a record of Kafka with its place as headers."""
+    """Makes a message of one that a source gave up; the place of a Kafka record becomes headers."""
 
     stateless = True
 

@@ -25,7 +25,7 @@ def tracked(headers: Mapping[str, Any], module: str, container: str, now: float)
     Args:
         headers: of the message.
         module: the instance that emits it, such as `ticktock.source.time.1`.
-        container: where that runs.
+        container: where the instance runs.
         now: seconds since 1970.
 
     Example:
@@ -35,12 +35,12 @@ def tracked(headers: Mapping[str, Any], module: str, container: str, now: float)
     known = headers.get(HISTORY)
     timestamp = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
     entry = {"module": module, "container": container, "timestamp": timestamp}
-    # A header of that name that is something else comes from outside.
+    # If the header has another form, it comes from outside.
     return {**headers, HISTORY: [*(known if isinstance(known, list) else ()), entry]}
 
 
 class History(BaseBasicBolt):
-    """Stands behind a module of a topology, and adds its entry to the history of each message.
+    """Follows a module of a topology, and adds an entry to the history of each message.
 
     Args:
         module: name of the module's instances without their number, such as `ticktock.source.time`.

@@ -1,4 +1,4 @@
-"""Dead letters of a stream that runs as one topology, in files that keep no message waiting for a micro-batch."""
+"""Dead letters of a stream that runs as one topology, in files that never make a message wait for a micro-batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from storm_on_spark.connectors.sinks.folders import checked_folder
 from storm_on_spark.xd.modules.messages.message import FIELDS
 
 MOST_BYTES: Final = 64 << 20
-"""Of a file; the next letter begins another one."""
+"""Size of a file in bytes; after that, the next letter begins another one."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 _JSON: Final = encoder("json", FIELDS, None)
 
@@ -34,15 +34,14 @@ class _LetterSettings(Settings):
 class LetterFiles(BaseRichBolt):
     """Writes each dead letter at once, as a line of JSON at the end of a file.
 
-    `FileBolt` writes a micro-batch under its plan, so that a whole topology would wait for micro-batches because of
-    messages that hardly ever come. Here the number of the file and its size are the bolt's state, and a letter is
-    written where the state says. What is executed again after a crash finds its own lines, and leaves them as they are.
-    If other lines are there, their execution was lost before it was written down, or the checkpoint is an older copy:
-    they stay, and a new file begins. So no letter is ever lost, and one that the lost execution wrote may come again.
+    `FileBolt` writes a micro-batch under its plan, so a whole topology would wait for micro-batches because of rare
+    messages. Here the number of the file and its size are the bolt's state, and a letter is written at the place in the
+    state. An execution that is repeated after a crash finds its own lines, and leaves them unchanged. If it finds other
+    lines, the execution that wrote them was lost before its state was saved, or the checkpoint is an older copy. They
+    stay, and a new file begins. So no letter is ever lost, but one from the lost execution may appear twice.
 
     Args:
-        folder: a path of this machine, or one that all machines share where executors are on several; made if it is
-            missing.
+        folder: a path on this machine, or a shared one if executors are on several machines; created if it is missing.
         most_bytes: of a file.
 
     Raises:
@@ -84,12 +83,12 @@ class LetterFiles(BaseRichBolt):
         """Declares nothing: the bolt emits no tuples."""
 
     def _written(self, line: bytes) -> bool:
-        """Returns whether a line is at its place now; False where something else is there."""
+        """Returns whether the line is now at its place; False if something else is there."""
         place = Path(self._folder) / f"{self._stem}-{self._number:010}.json"
         descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             there = os.pread(descriptor, len(line), self._size)
-            # Less than a line is there if the machine was lost while it was written.
+            # A part of a line is there if the machine was lost during the write.
             if not line.startswith(there) or os.fstat(descriptor).st_size < self._size:
                 return False
             if there != line:

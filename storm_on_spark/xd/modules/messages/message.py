@@ -10,14 +10,14 @@ from storm_on_spark.xd.expressions.evaluating import as_text
 FIELDS: Final = ("payload", "headers")
 """The fields of every tuple between modules."""
 DEAD_LETTERS: Final = "dead_letters"
-"""The stream of messages that a source gives up."""
+"""The stream of messages that a source has given up."""
 
 
 def written(value: Any) -> str:
-    """Returns a value as what is outside the stream gets it: a text as it is, and a list or a map as JSON.
+    """Returns a value in the form that other systems get: a text unchanged, and a list or a map as JSON.
 
     Raises:
-        ValueError: JSON does not have it.
+        ValueError: JSON can't represent it.
 
     Example:
         >>> written("a"), written({"a": [1, None]}), written(True)

@@ -22,12 +22,12 @@ _LONGEST_DELAY: Final = 10.0
 class RepeatingSource(BaseRichSpout):
     """Emits messages with ids, and keeps each until it is acked.
 
-    A message that fails is emitted again after 1 s, then 2 s, 4 s, 8 s and 10 s. With `max_attempts` it goes to the
-    stream of dead letters once it has failed that often, and is kept until that was acked.
+    A message that fails is emitted again after 1 s, then 2 s, 4 s, 8 s and 10 s. With `max_attempts`, a message that
+    has failed that often goes to the stream of dead letters, and is kept until it is acked there.
     """
 
     services: ClassVar[tuple[str, ...]] = ()
-    """Attributes that `open` makes, and that are neither shipped nor saved: files, sockets, threads."""
+    """Attributes created by `open` that are neither shipped nor saved: files, sockets, threads."""
     max_attempts: int | None = None
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class RepeatingSource(BaseRichSpout):
 
     @property
     def state_holder(self) -> Kept:
-        """What is saved."""
+        """The attributes that are saved."""
         return Kept(self, self.services)
 
     @abstractmethod
@@ -55,7 +55,7 @@ class RepeatingSource(BaseRichSpout):
         return False
 
     def now(self) -> float:
-        """Returns the time, in seconds since 1970. Not a monotonic clock: times are saved over restarts."""
+        """Returns the time, in seconds since 1970. Not a monotonic clock: saved times must be valid after restarts."""
         return time.time()
 
     def send(self, payload: Any, headers: dict[str, Any]) -> int:
@@ -66,7 +66,7 @@ class RepeatingSource(BaseRichSpout):
         return self._count
 
     def give_up_after(self, attempts: int) -> None:
-        """Makes messages dead letters once they have failed that often; before the topology is made."""
+        """Sets how often a message may fail before it becomes a dead letter; called before the topology is made."""
         self.max_attempts = attempts
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
@@ -75,7 +75,7 @@ class RepeatingSource(BaseRichSpout):
 
     def next_tuple(self) -> None:
         """Emits a message that failed and is due, or a new one."""
-        # A clock that was set back makes no message wait longer than the longest delay.
+        # If the clock was set back, no message waits longer than the longest delay.
         now = self.now() if self._again else 0.0
         for place, (due, number) in enumerate(self._again):
             if now >= due or due - now > _LONGEST_DELAY:

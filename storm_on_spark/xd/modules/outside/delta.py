@@ -41,26 +41,27 @@ class DeltaSource(RepeatingSource):
 
     Args:
         table: the folder; the table may appear later.
-        starting_version: the first version whose rows are emitted; below 0, all rows that are there at first.
+        starting_version: the first version whose rows are emitted; below 0 for all rows of the table, beginning with
+            its present ones.
         fixed_delay: seconds between two looks for new versions.
 
     Raises:
-        ValueError: from `next_tuple`: a version changes or removes rows, or is not in the table's log any more.
+        ValueError: from `next_tuple`: a version changes or removes rows, or is no longer in the table's log.
     """
 
     services = ("_rows",)
 
     def __init__(self, table: str, starting_version: int, fixed_delay: float) -> None:
         super().__init__()
-        # Spouts run with another working directory than the command.
+        # Spouts have a different working directory from the command.
         self.table = str(Path(table).absolute())
         self.starting_version = starting_version
         self.fixed_delay = fixed_delay
         #: The version whose rows are emitted; None before the table was found.
         self._version: int | None = None
-        #: How many of its rows were emitted.
+        #: How many rows of that version were emitted.
         self._row = 0
-        #: Whether all rows of that version are emitted, and not only those that it added.
+        #: Whether to emit all rows of the table at that version, and not only those that it added.
         self._whole = False
         self._looked: float | None = None
 
@@ -112,11 +113,11 @@ class DeltaSource(RepeatingSource):
         return True
 
     def _from(self, table: DeltaTable) -> Iterator[dict[str, Any]]:
-        """Yields the rows behind those that were emitted, in an order that is always the same."""
+        """Yields the rows after those that were emitted, always in the same order."""
         from pyarrow.dataset import FileSystemDataset
 
         data = table.to_pyarrow_dataset()
-        # Their paths are those of the files; in the log they are encoded as in a URI, once.
+        # These are paths of files; in the log they are URI-encoded once.
         fragments = {fragment.path: fragment for fragment in data.get_fragments()}
         names = set(fragments) if self._whole else self._added(table.version())
         if missing := names - set(fragments):
@@ -146,7 +147,9 @@ class DeltaSource(RepeatingSource):
 
 
 class DeltaSink(DeltaBolt):
-    """Appends a row for each message: those of a micro-batch, or of a container's step, in one commit, once.
+    """Appends a row for each message.
+
+    The rows of a micro-batch, or of a container's step, are written once, in one commit.
 
     Args:
         table: a path, or a URI; the table is made if it is missing.
@@ -172,7 +175,7 @@ class DeltaSink(DeltaBolt):
             return
         row = self._row(tup["payload"])
         try:
-            # What does not fit fails alone.
+            # A message that does not fit fails alone.
             self.columns.table([row])
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{row!r:.200} does not fit in {self.columns.types}: {error}") from error
@@ -190,7 +193,7 @@ class DeltaSink(DeltaBolt):
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value as messages have it."""
+    """Returns a value in the form used in messages."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, dict):
@@ -218,7 +221,7 @@ def _columns(text: str) -> Columns:
 
 
 def _between_commas(text: str) -> Iterator[str]:
-    """Yields what stands between commas that no brackets hold, in one pass: `a decimal(9, 2)` is one part."""
+    """Splits a text at commas outside of brackets: `a decimal(9, 2)` is one part."""
     pieces: list[str] = []
     open_brackets = 0
     for piece in text.split(","):

@@ -10,7 +10,7 @@ from storm_on_spark.xd.modules.declaration import ModuleDeclaration, Option
 from storm_on_spark.xd.modules.messages.repeating import RepeatingSource
 
 MAXIMUM_LINE: Final = 1_000_000
-"""Bytes that a line may have."""
+"""Most bytes of a line."""
 
 
 class FileSource(RepeatingSource):
@@ -22,16 +22,16 @@ class FileSource(RepeatingSource):
     Args:
         directory: the folder; it may appear later, unless `once` is set.
         pattern: which files, as a shell pattern without a folder.
-        once: whether the source ends behind the last file; otherwise it looks for new ones.
+        once: whether the source ends after the last file; otherwise it looks for new ones.
         fixed_delay: seconds between two looks for new files.
 
     Raises:
-        ValueError: from `next_tuple`: a line is too long, or no UTF-8. The run ends.
+        ValueError: from `next_tuple`: a line is too long, or not UTF-8. The run ends.
     """
 
     def __init__(self, directory: str, pattern: str, once: bool, fixed_delay: float) -> None:
         super().__init__()
-        # Spouts run with another working directory than the command.
+        # Spouts have a different working directory from the command.
         self.directory = str(Path(directory).absolute())
         self.pattern = pattern
         self.once = once
@@ -48,7 +48,7 @@ class FileSource(RepeatingSource):
             self._next_line()
 
     def ended(self) -> bool:
-        """Returns whether all lines were emitted and no new file is waited for."""
+        """Returns whether all lines were emitted and the source does not wait for new files."""
         return self._ended
 
     def _find(self) -> bool:
@@ -87,7 +87,7 @@ def text_of_line(line: bytes, path: Path, offset: int) -> str:
         offset: where the line begins in it, in bytes.
 
     Raises:
-        ValueError: it is too long, or no UTF-8.
+        ValueError: it is too long, or not UTF-8.
     """
     if len(line) > MAXIMUM_LINE:
         raise ValueError(f"{path}: a line has at most {MAXIMUM_LINE} bytes; the one at byte {offset} has more")

@@ -44,7 +44,7 @@ class _Sender(BaseBasicBolt):
         self.most = most
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        """Reads the token; the first message connects."""
+        """Reads the token; the connection is made with the first message."""
         self._headers = {"Content-Type": self.content_type}
         if self.token_file:
             self._headers["Authorization"] = f"Bearer {read_tokens(self.token_file)[0]}"
@@ -60,7 +60,7 @@ class _Sender(BaseBasicBolt):
         """Sends a message; returns the body of the answer.
 
         Raises:
-            ReportedFailedException: the server can't be reached, or refuses; the message fails.
+            ReportedFailedException: the server can't be reached, or refuses the request; the message fails.
         """
         sent = None
         if self.method in ("POST", "PUT"):
@@ -70,7 +70,7 @@ class _Sender(BaseBasicBolt):
             try:
                 return self._ask(sent)
             except (http.client.BadStatusLine, ConnectionError):
-                # A server closes a connection that was idle.
+                # Servers close idle connections.
                 if not kept:
                     raise
                 return self._ask(sent)
@@ -108,7 +108,7 @@ class _Sender(BaseBasicBolt):
 
 
 class HttpClient(_Sender):
-    """Replaces each payload by what a server answers."""
+    """Replaces each payload with a server's answer."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Asks the server."""
@@ -120,7 +120,7 @@ class HttpClient(_Sender):
 
 
 class HttpSink(_Sender):
-    """Sends each message to a server, and reads no more than the status of the answer."""
+    """Sends each message to a server, and reads only the status of the answer."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         """Sends a message."""

@@ -22,28 +22,28 @@ from storm_on_spark.cluster.http.server import HttpServer, listen
 from storm_on_spark.cluster.security.addresses import asked_host, is_loopback
 from storm_on_spark.cluster.security.tokens import read_tokens
 
-#: Senders wait for their answers, and all those behind a proxy have one address.
+#: Senders wait for their answers, and all senders behind a proxy have the same address.
 _LIMITS: Final = Limits(connections=512, by_address=256)
 _MOST_WAITING_BYTES: Final = 100_000_000
 _MESSAGE_BYTES: Final = 100
-"""What a message costs beside its text, about."""
+"""Approximate memory of a message in addition to its text, in bytes."""
 _NDJSON: Final = "application/x-ndjson"
 
 
 class Post:
-    """A request: its messages, and how many of them are not processed yet."""
+    """A request: its messages, and how many of them have not been processed yet."""
 
     def __init__(self, payloads: list[str], headers: dict[str, Any], size: int) -> None:
         self.payloads = payloads
         self.headers = headers
         self.size = size
-        """Bytes that it takes while it waits, about."""
+        """Approximate memory that it takes while it waits, in bytes."""
         self.done: Future[bool] = Future()
-        """Whether all of them were processed, once that is known."""
+        """Whether all messages were processed; None until that is known."""
         self._left = len(payloads)
 
     def settle(self) -> None:
-        """Notes that one of the messages was processed; called by one thread."""
+        """Records that one of the messages was processed; called by one thread."""
         self._left -= 1
         if not self._left:
             self.end(True)
@@ -55,23 +55,24 @@ class Post:
 
 
 class PostServer:
-    """Listens on its own thread, with the limits of every HTTP server of ours.
+    """Listens on its own thread, with the limits of all HTTP servers in Storm on Spark.
 
     Args:
         host: the address.
         port: 0 for any that is free.
         path: the only path; empty for all.
         token_file: a file with tokens, one of which a request must send; empty for none.
-        waits: whether a sender gets its answer when its messages were processed, and not at once.
+        waits: whether a sender gets its answer only once its messages were processed.
         max_bytes: of a body.
         timeout: seconds until a sender that waits gets 504.
 
-    Answers: 200; 400 for what is no UTF-8, 401 without a token, 403 for the page of a browser, 404 for another path,
+    Answers: 200; 400 for a body that is not UTF-8, 401 without a token, 403 for the page of a browser, 404 for another
+        path,
     405 for another method, 408 for a body that comes too slowly, 411 without a length, 413 for a body that is too long,
     431 for a head that is too long, 503 while too much waits, 504 when the processing takes too long.
 
     Raises:
-        SetupError: the port is taken, there is no such address, or the file of tokens can't be used.
+        SetupError: the port is taken, the address does not exist, or the file of tokens can't be used.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class PostServer:
         self._server.start()
 
     def next_post(self) -> Post | None:
-        """Returns the request that waits longest, if one does."""
+        """Returns the request that has waited longest; None if none waits."""
         with self._lock:
             if not self._waiting:
                 return None
@@ -109,7 +110,7 @@ class PostServer:
             return post
 
     def close(self) -> None:
-        """Listens no more. Senders that wait get 503."""
+        """Stops listening. Senders that wait get 503."""
         with self._lock:
             self._closed = True
             self._waiting.clear()
@@ -133,9 +134,9 @@ class PostServer:
         await response(scope, receive, send)
 
     async def _post(self, request: Request) -> Post:
-        """Returns a request as messages, once it may be read."""
+        """Checks a request, and returns its messages."""
         size = self._size(request)
-        # A longer body has more time: as much a byte as the longest that REST takes.
+        # A longer body gets more time, at the rate of the longest body that REST accepts.
         secs = BODY_SECS * max(1.0, size / MAX_BODY)
         try:
             body = await read_body(request, size, secs)
@@ -151,11 +152,11 @@ class PostServer:
         return Post(payloads, {} if kind is None else {"contentType": kind}, size + _MESSAGE_BYTES * len(payloads))
 
     def _size(self, request: Request) -> int:
-        """Returns the length of the body of a request that may be read."""
+        """Checks the head of a request, and returns the length of its body."""
         headers = request.headers
         if request.method != "POST":
             raise _Refusal(405, "expected POST")
-        # Otherwise the pages that a user of this machine looks at could post here.
+        # Otherwise web pages open in a browser on this machine could post here.
         if "origin" in headers or (self.local and not is_loopback(asked_host(headers.get("host", "")))):
             raise _Refusal(403, "expected a request from a program on this machine, not from a web page")
         if self.tokens and not self._authorized(headers.get("authorization", "")):

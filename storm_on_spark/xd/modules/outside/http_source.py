@@ -1,4 +1,4 @@
-"""HTTP: a source of the bodies that are posted to it."""
+"""HTTP: a source that emits the bodies posted to it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 class HttpSource(RepeatingSource):
     """Emits the body of each POST, a UTF-8 text; of a body of `application/x-ndjson`, each line.
 
-    The sender gets 200 once its messages and all that came of them were processed. After a crash in between it gets no
-    answer, and posts again: nothing is lost, and a message may come twice. With `answer` set to `received` it gets
-    200 at once, and what was received since the last micro-batch is lost in a crash.
+    The sender gets 200 once its messages, and all messages made from them, were processed. After a crash before that it
+    gets no answer, and posts again: nothing is lost, and a message may be processed twice. With `answer` set to
+    `received` it gets 200 at once, and messages received since the last micro-batch are lost in a crash.
 
     Args:
         host: the address to listen on; one that other hosts reach needs a token.
@@ -112,7 +112,7 @@ class HttpSource(RepeatingSource):
             post.settle()
 
     def close(self) -> None:
-        """Listens no more."""
+        """Stops listening."""
         self._server.close()
 
 

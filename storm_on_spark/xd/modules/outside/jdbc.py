@@ -1,4 +1,4 @@
-"""JDBC by its other name: a sink that inserts rows into a table of a database, by Python's DB-API."""
+"""JDBC: a sink that inserts rows into a table of a database, by Python's DB-API."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ _PAYLOAD: Final = "payload"
 
 
 class JdbcSink(SinkBolt):
-    """Inserts a row for each message: those of a micro-batch, or of a container's step, in one transaction, once.
+    """Inserts a row for each message.
 
-    Messages are acked once it is committed. The transaction notes its number in the table `storm_written`, which is
-    made if it is missing; see `JdbcTable`.
+    The rows of a micro-batch, or of a container's step, are inserted once, in one transaction. Messages are acked once
+    it is committed. The transaction records its number in the table `storm_written`, which is
+    created if it is missing; see `JdbcTable`.
 
     Args:
         driver: a module of Python's DB-API 2, such as `sqlite3`.
@@ -38,8 +39,8 @@ class JdbcSink(SinkBolt):
             sqlite3.
         database: the file of sqlite3; empty for other drivers.
         table: its name, also with its schema's.
-        columns: names; of a payload that is a map, the values of these names are inserted. The one name `payload`
-            stands for the payload itself.
+        columns: names. If the payload is a map, the values of these keys are inserted. The single name `payload` stands
+            for the payload itself.
 
     Raises:
         OptionError: the options contradict each other.
@@ -52,7 +53,7 @@ class JdbcSink(SinkBolt):
             option = "database" if driver == _SQLITE else "connection"
             raise OptionError(f"Expected --{option}, and not the other, for the driver {driver}", option="driver")
         self.driver = driver
-        # The driver of the topology has another working directory than the command.
+        # The driver of the topology has a different working directory from the command.
         self.connection = connection and str(Path(connection).absolute())
         self.database = database if database in ("", ":memory:") else str(Path(database).absolute())
         self.table = table
@@ -81,7 +82,7 @@ class JdbcSink(SinkBolt):
             self._rows.append((tup, self._row(tup["payload"])))
 
     def finish_micro_batch(self) -> None:
-        """Hands the rows over."""
+        """Returns the rows to write."""
         rows, self._rows = self._rows, []
         for tup, _ in rows:
             self._collector.ack(tup)
@@ -96,8 +97,8 @@ class JdbcSink(SinkBolt):
         """Loads the driver, and looks for the table.
 
         Raises:
-            SetupError: the driver is not installed, or is none, or the file of arguments can't be used; or as for
-                `JdbcTable.open`.
+            SetupError: the driver is not installed, is not a DB-API driver, or the file of arguments can't be used; or
+                as for `JdbcTable.open`.
         """
         module = load_driver(self.driver)
         self._target = JdbcTable(
@@ -135,7 +136,7 @@ def load_driver(driver: str) -> Any:
     """Returns a driver's module.
 
     Raises:
-        SetupError: it is not installed, or is none.
+        SetupError: it is not installed, or is not a DB-API driver.
     """
     try:
         module: Any = importlib.import_module(driver)
@@ -148,10 +149,10 @@ def load_driver(driver: str) -> Any:
 
 
 def driver_arguments(path: str) -> dict[str, Any]:
-    """Returns the arguments of a driver's `connect` that a file has.
+    """Returns the arguments in a file for a driver's `connect`.
 
     Raises:
-        SetupError: others can read it, or it has none.
+        SetupError: other users can read the file, or it has no arguments.
     """
     try:
         found = json.loads(read_secret_file(path, "jdbc's connection"))
@@ -167,20 +168,20 @@ def _value(value: Any) -> Any:
 
 
 def a_table(text: str) -> None:
-    """Refuses what is no name of a table.
+    """Checks the name of a table.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if not re.fullmatch(rf"{WORD}(\.{WORD})?", text):
         raise ValueError(f"Expected the name of a table, such as orders or shop.orders, got {text!r:.100}")
 
 
 def column_names(text: str) -> None:
-    """Refuses what is no list of columns.
+    """Checks a list of columns.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     names = [name.strip() for name in text.split(",")]
     if not all(re.fullmatch(WORD, name) for name in names) or len(set(names)) < len(names):
@@ -188,10 +189,10 @@ def column_names(text: str) -> None:
 
 
 def a_driver(text: str) -> None:
-    """Refuses what is no name of a module of Python.
+    """Checks the name of a Python module.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if not re.fullmatch(rf"{WORD}(\.{WORD})*", text):
         raise ValueError(f"Expected a module of Python, such as sqlite3 or psycopg, got {text!r:.100}")

@@ -46,7 +46,7 @@ class KafkaSource(PlainKafkaSpout):
         self.config = config
 
     def give_up_after(self, attempts: int) -> None:
-        """Makes records dead letters once they have failed that often; before the topology is made."""
+        """Sets how often a record may fail before it becomes a dead letter; called before the topology is made."""
         retry = dataclasses.replace(_RETRY, max_retries=attempts - 1)
         config = dataclasses.replace(self.config, retry=retry, dead_letter_stream=DEAD_LETTERS)
         super().__init__(config)
@@ -62,14 +62,14 @@ def _message(record: KafkaRecord) -> list[Any]:
         "kafka_partition": record.partition,
         "kafka_offset": record.offset,
         "kafka_timestamp": record.timestamp,
-        # A header is a text: what isn't UTF-8 in a key becomes U+FFFD, as with Java's deserializer of texts.
+        # A header is a text. Bytes of a key that are not UTF-8 become U+FFFD, as in Java's StringDeserializer.
         "kafka_key": key.decode("utf-8", "replace") if isinstance(key, bytes) else key,
     }
     return [record.value, headers]
 
 
 class KeyMapper:
-    """Takes the key of a record from an expression, and its value from the payload."""
+    """Makes a record's key from an expression, and its value from the payload."""
 
     def __init__(self, key: Expression) -> None:
         self.key = key

@@ -1,4 +1,4 @@
-"""Tail: a source of the lines that are appended to a file."""
+"""Tail: a source that emits the lines appended to a file."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from storm_on_spark.xd.modules.outside.files import MAXIMUM_LINE, text_of_line
 
 
 class TailSource(RepeatingSource):
-    """Emits the lines that are appended to a file, once each line has its end.
+    """Emits the lines that are appended to a file, once each line is complete.
 
-    The file may appear later. One that is renamed and made again, as log rotation does, is read to its end, and then
-    the new one from its beginning. One that became shorter is read from its beginning. After a crash the source goes
-    on behind the last line that was saved; lines of a file that was renamed meanwhile are not read.
+    The file may appear later. If it is renamed and created again, as log rotation does, the old one is read to its end,
+    and then the new one from its beginning. If it becomes shorter, it is read from its beginning. After a crash the
+    source continues after the last saved line; lines of a file that was renamed meanwhile are not read.
 
     Args:
         name: the file.
-        from_start: whether the lines that are there at first are emitted, too.
+        from_start: whether the lines that exist at the start are emitted too.
         delay: seconds between two looks at a file that had nothing new.
 
     Raises:
-        ValueError: from `next_tuple`: a line is too long, or no UTF-8. The run ends.
+        ValueError: from `next_tuple`: a line is too long, or not UTF-8. The run ends.
     """
 
     services = ("_opened",)
@@ -38,7 +38,7 @@ class TailSource(RepeatingSource):
         self.from_start = from_start
         self.delay = delay
         self._started = from_start
-        #: Device and inode of the file that is read.
+        #: Device and inode of the open file.
         self._identity: tuple[int, int] | None = None
         self._offset = 0
         self._looked: float | None = None
@@ -67,7 +67,7 @@ class TailSource(RepeatingSource):
         try:
             file = Path(self.name).open("rb")  # noqa: SIM115 # closed by `close`
         except FileNotFoundError:
-            # Whatever appears from now on is new.
+            # Any line that appears from now on is new.
             self._started = True
             return None
         identity, size = _identity(file)
@@ -89,7 +89,7 @@ class TailSource(RepeatingSource):
         return True
 
     def _follow(self, file: BinaryIO) -> bool:
-        """Returns whether there is more to read at once: the file is another one, or became shorter."""
+        """Returns whether there is more to read at once, because the file was replaced or became shorter."""
         _, size = _identity(file)
         if size < self._offset:
             self._offset = 0

@@ -120,7 +120,7 @@ def test_rest_and_the_command_ask_for_a_topology_of_the_cluster(world: World, fi
 
 
 def test_a_spout_that_logs_in_is_asked_for_by_its_file_alone(servers: str) -> None:
-    from storm_on_spark.cluster.rest.lag import lag_page
+    from storm_on_spark.cluster.rest.pages.lag import lag_page
 
     config = KafkaSpoutConfig.builder(servers, "lag-a").set_group_id("lag").set_prop("security_protocol", "SASL_SSL")
     builder = TopologyBuilder()

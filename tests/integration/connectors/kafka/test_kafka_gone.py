@@ -136,7 +136,7 @@ def test_a_topic_that_was_made_again_is_read_as_it_is_said(
         assert tester.spout.offsets.partitions[topic, 0].pending == more
         ack(tester, found)
         until(lambda: kafka.committed(topic, topic) == more, tester.next_tuple)
-        assert f"topic {topic} was deleted and made again" in caplog.text
+        assert f"topic {topic} was deleted and created again" in caplog.text
         assert " records of" in caplog.text
     make_again()
     with SpoutTester(PlainKafkaSpout(config.set_prop("auto.offset.reset", "latest").build())) as tester:
@@ -185,7 +185,7 @@ def test_offsets_that_a_group_has_of_an_older_topic_do_not_count(
     assert lags(Reading.of(config.build()))[topic, 0].behind == 5
     with SpoutTester(PlainKafkaSpout(config.build())) as tester:
         assert values(read(tester, 1)) == ["0"]
-    assert f"topic {topic} was deleted and made again since offset 3" in caplog.text
+    assert f"topic {topic} was deleted and created again since offset 3" in caplog.text
     kafka.commit(topic, topic, 3, '{"topologyId": "of Storm"}')
     with SpoutTester(PlainKafkaSpout(config.build())) as tester:
         assert values(read(tester, 1)) == ["3"]

@@ -224,7 +224,7 @@ def test_a_topic_that_was_made_again_ends_the_topology_and_its_old_offsets_count
     # As a topology that was late would.
     kafka.commit(topic, topic, 3, note)
     with (
-        pytest.raises(TopologyFailedError, match=f"topic {topic} was deleted and made again, and Spark's source"),
+        pytest.raises(TopologyFailedError, match=f"topic {topic} was deleted and created again, and Spark's source"),
         running_topology(topology(), conf=conf("old"), spark=spark_session) as running,
     ):
         running.wait_until(lambda captured: False)

@@ -19,7 +19,7 @@ from storm_on_spark.cluster.records import (
     Submission,
     WorkerBeat,
 )
-from storm_on_spark.cluster.rest.durations import pretty
+from storm_on_spark.cluster.rest.pages.durations import pretty
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
 
 KEY = "0" * 32

@@ -18,8 +18,8 @@ from storm_on_spark.api.info import (
 )
 from storm_on_spark.cluster.driver.reports import _apart
 from storm_on_spark.cluster.records import NimbusSummary
-from storm_on_spark.cluster.rest.picture import Picture
-from storm_on_spark.cluster.rest.warned import topology_warnings
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
+from storm_on_spark.cluster.rest.picture.warned import topology_warnings
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
 
 

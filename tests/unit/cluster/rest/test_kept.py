@@ -12,9 +12,9 @@ from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
 from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.records import StormBase, WorkerBeat
-from storm_on_spark.cluster.rest.kept import Kept
-from storm_on_spark.cluster.rest.picture import Picture, driver_info
-from storm_on_spark.cluster.rest.warned import topology_warnings
+from storm_on_spark.cluster.rest.picture.kept import Kept
+from storm_on_spark.cluster.rest.picture.snapshot import Picture, driver_info
+from storm_on_spark.cluster.rest.picture.warned import topology_warnings
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
 from storm_on_spark.web.pages.question import Question
 from storm_on_spark.web.pages.topology import topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from storm_on_spark.api.errors import ConfigError
-from storm_on_spark.cluster.rest.lag import compiled_pattern
+from storm_on_spark.cluster.rest.pages.lag import compiled_pattern
 
 
 @pytest.mark.parametrize(

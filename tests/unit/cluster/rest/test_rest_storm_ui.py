@@ -8,7 +8,17 @@ import cluster_records as made
 import msgspec
 import pytest
 
-from storm_on_spark.api.info import ComponentInfo, ErrorInfo, MetricInfo, TopologyInfo
+from storm_on_spark.api.info import (
+    ALL_TIME,
+    ComponentInfo,
+    ComponentWindow,
+    ErrorInfo,
+    LatencyInfo,
+    MetricInfo,
+    StreamCounts,
+    TopologyInfo,
+    WindowInfo,
+)
 from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.errors import RecordError
@@ -24,14 +34,44 @@ from storm_on_spark.cluster.records import (
     decode,
     encode,
 )
-from storm_on_spark.cluster.rest import summaries, topology_page
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.pages import summaries, topology_page
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code, Unreadable
+from storm_on_spark.metrics.packed import pack_windows
 
 GOLDEN = (Path(__file__).parents[3] / "plan" / "golden" / "word_count.json").read_bytes()
 """What `storm-spark explain --json` prints of a topology."""
 PLAN = PlanSummary.of(GOLDEN, "word_count")
 ID = "words-1-1000"
+_EXECUTE, _COMPLETE = LatencyInfo(0.5, 0.5, 0.5, 0.5), LatencyInfo(80.5, 80.5, 120.0, 200.0)
+_COUNTED = {
+    "sentences": ComponentWindow(
+        emitted=50,
+        transferred=50,
+        acked=40,
+        failed=2,
+        complete=_COMPLETE,
+        streams=(StreamCounts("default", emitted=50, transferred=50, acked=40, failed=2, complete_ms=80.5),),
+    ),
+    "split": ComponentWindow(
+        executed=50,
+        emitted=300,
+        transferred=600,
+        acked=50,
+        execute=LatencyInfo(2.0, 2.0, 2.0, 2.0),
+        busy_secs=0.1,
+        streams=(StreamCounts("default", emitted=300, transferred=600),),
+    ),
+    "count": ComponentWindow(
+        executed=300,
+        acked=299,
+        failed=1,
+        execute=_EXECUTE,
+        process=_EXECUTE,
+        busy_secs=0.15,
+        streams=(StreamCounts("default", "split", executed=300, acked=299, failed=1, execute_ms=0.5, process_ms=0.5),),
+    ),
+}
 INFO = TopologyInfo(
     "words",
     "ACTIVE",
@@ -58,7 +98,10 @@ INFO = TopologyInfo(
             errors=(ErrorInfo("count", 1, "KeyError: 'x'", 1080.0),),
         ),
     },
+    windows={ALL_TIME: WindowInfo(ALL_TIME, 100.0, _COUNTED, _COMPLETE)},
 )
+TOLD = {**INFO.to_dict(), "windows": pack_windows(INFO.windows)}
+"""What a driver says of it in a heartbeat."""
 
 AT = {"supervisor_id": "s1", "host": "localhost"}
 SEEN = {"host": "localhost", "started_at": 1095.0, "version": "0.1", "heartbeat_at": 1099.0}
@@ -87,7 +130,7 @@ def snapshot(plan: PlanSummary | None = PLAN, **fields) -> ClusterSnapshot:
         "storms": {ID: base()},
         "assignments": {ID: made.assignment(ID, **AT, epoch=5, assigned_at=1000.0)},
         "code": {ID: Code(manifest, frozenset({"localhost:1"}))},
-        "workerbeats": {ID: beat(INFO.to_dict())},
+        "workerbeats": {ID: beat(TOLD)},
     }
     return ClusterSnapshot(**{**known, **fields})
 
@@ -203,7 +246,7 @@ def test_topology_summary() -> None:
 
 def test_a_topologys_page_has_the_operators_that_its_driver_runs_as_explain_says_them() -> None:
     said = {name: json.loads(GOLDEN)[name] for name in ("operators", "stages", "partitions")}
-    sent = decode(WorkerBeat, encode(beat(INFO.to_dict(), plan=said)), "here")
+    sent = decode(WorkerBeat, encode(beat(TOLD, plan=said)), "here")
     page = as_json(topology_page.topology_page(picture(workerbeats={ID: sent}), base(), {}))
     assert page["plan"] == said
 
@@ -241,7 +284,7 @@ def test_topology_page() -> None:
     assert (count["boltId"], count["transferred"], split["transferred"]) == ("count", 0, 600)
     spouts = page["spoutStats"]
     assert (spouts["emitted"], spouts["transferred"], spouts["acked"], spouts["failed"]) == (50, 50, 40, 2)
-    assert (count["executeLatency"], count["capacity"], split["capacity"]) == ("0.500", "0.001", "0.001")
+    assert (count["executeLatency"], split["executeLatency"]) == ("0.500", "2.000")
     assert (count["lastError"], count["errorTime"], count["errorLapsedSecs"]) == ("KeyError: 'x'", 1080, 19)
     assert (split["lastError"], split["errorTime"]) == ("", None)
 
@@ -251,7 +294,7 @@ def test_a_batch_spout_is_a_spout() -> None:
     plan = msgspec.structs.replace(PLAN, components={**PLAN.components, "sentences": columnar})
     counts = dataclasses.replace(INFO.components["sentences"], kind="batch_spout")
     info = dataclasses.replace(INFO, components={**INFO.components, "sentences": counts})
-    now = picture(plan, workerbeats={ID: beat(info.to_dict())})
+    now = picture(plan, workerbeats={ID: beat({**TOLD, **info.to_dict()})})
     page = as_json(topology_page.topology_page(now, base(), {}))
     assert [spout["spoutId"] for spout in page["spouts"]] == ["sentences"]
     assert [bolt["boltId"] for bolt in page["bolts"]] == ["count", "split"]
@@ -291,7 +334,7 @@ def test_errors_come_from_the_last_beat_where_zookeeper_is_away() -> None:
 
 
 def test_equal_errors_are_one_on_every_page_and_say_whether_the_driver_was_started_since() -> None:
-    started = beat(INFO.to_dict()).started_at
+    started = beat(TOLD).started_at
     record = ErrorRecord(
         component="count",
         task=1,
@@ -324,7 +367,7 @@ def test_an_error_names_file_and_line_of_the_users_code() -> None:
 def test_without_a_plan_the_drivers_word_counts_and_without_that_nothing_is_known() -> None:
     page = as_json(topology_page.topology_page(picture(plan=None), base(), {}))
     assert (page["tasksTotal"], [b["boltId"] for b in page["bolts"]]) == (5, ["count", "split"])
-    for beats in ({}, {ID: beat({"nonsense": 1})}, {ID: beat(INFO.to_dict(), launch=0)}):
+    for beats in ({}, {ID: beat({"nonsense": 1})}, {ID: beat(TOLD, launch=0)}):
         page = as_json(topology_page.topology_page(picture(plan=None, workerbeats=beats), base(), {}))
         assert (page["tasksTotal"], page["spouts"], page["bolts"], page["driverStatus"]) == (0, [], [], None)
         page = as_json(topology_page.topology_page(picture(workerbeats=beats), base(), {}))
@@ -336,7 +379,7 @@ def test_a_component_that_is_none() -> None:
 
 
 def test_a_finished_topology_needs_no_slot() -> None:
-    info = {**INFO.to_dict(), "status": "COMPLETED"}
+    info = {**TOLD, "status": "COMPLETED"}
     now = picture(workerbeats={ID: beat(info)}, assignments={}, supervisors={})
     assert now.waiting == {}
     again = picture(workerbeats={ID: beat(info)}, assignments={}, supervisors={}, storms={ID: base(launch=2)})

@@ -14,8 +14,8 @@ from storm_on_spark.cluster.driver.files import DriverSpec
 from storm_on_spark.cluster.driver.reports import Reports
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import WorkerBeat, decode, encode
-from storm_on_spark.cluster.rest import graph, topology_page
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.pages import graph, topology_page
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot, Code
 from storm_on_spark.metrics import amounts as names
 from storm_on_spark.metrics.amounts import Amounts

@@ -255,11 +255,9 @@ def test_where_the_file_of_levels_is_the_checkpoint_changes_none(
     assert logging.getLogger("some.other.bolt").level == logging.NOTSET
 
 
-def test_levels_that_are_none_change_nothing_and_rates_of_an_earlier_release_are_read(tmp_path: Path) -> None:
+def test_levels_that_are_none_change_nothing(tmp_path: Path) -> None:
     SampleBook(tmp_path).set("a", 5.0)
     rates = tmp_path / "samples" / RATES
-    rates.write_text('{"version": 1, "rates": {"a": 7.0}}')
-    assert read_switch(tmp_path) == ({"a": 7.0}, {})
     rates.write_text('{"version": 1, "rates": {}, "levels": {"a": "LOUD"}}')
     assert read_switch(tmp_path) == ({}, {})
 

@@ -102,7 +102,7 @@ def test_containers_of_a_folder_have_one_key_that_others_can_not_read(tmp_path: 
     key = tmp_path / "bus" / "kafka.key"
     assert key.stat().st_mode & 0o777 == 0o600
     key.write_bytes(b"short")
-    with pytest.raises(BusError, match=r"kafka.key is no key of a bus: it has 5 bytes"):
+    with pytest.raises(BusError, match=r"kafka.key is not a key of a bus: it has 5 bytes"):
         Seals.of(tmp_path / "bus")
 
 

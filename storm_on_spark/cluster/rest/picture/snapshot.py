@@ -16,7 +16,7 @@ from storm_on_spark.cluster.nimbus.control import Control
 from storm_on_spark.cluster.nimbus.scheduling.scheduler import Unknown, finished, schedule
 from storm_on_spark.cluster.plan_summary import PlanSummary
 from storm_on_spark.cluster.records import StormBase, SupervisorInfo, WorkerBeat
-from storm_on_spark.cluster.rest.kept import Kept
+from storm_on_spark.cluster.rest.picture.kept import Kept
 from storm_on_spark.cluster.rest.schemas import RunningPlan
 from storm_on_spark.cluster.security.tls import Scheme
 from storm_on_spark.cluster.state.snapshot import ClusterSnapshot

@@ -1,7 +1,6 @@
 """Storm UI's pages of a topology and of a component.
 
-A driver tells of all windows in each heartbeat. From a driver of a former release, which tells of none, there is one:
-`:all-time`, which began when that driver was started.
+Drivers report all windows with each heartbeat.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.cluster.http.views import SomeView
 from storm_on_spark.cluster.log_config import effective_levels
 from storm_on_spark.cluster.records import ErrorRecord, StormBase
-from storm_on_spark.cluster.rest.counted import (
+from storm_on_spark.cluster.rest.pages.counted import (
     CAPACITY_WINDOW,
     Counted,
     executors_of,
@@ -38,7 +37,10 @@ from storm_on_spark.cluster.rest.counted import (
     together,
     window_hint,
 )
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.pages.summaries import topology_fields, worker
+from storm_on_spark.cluster.rest.picture.settings import PageSettings
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
+from storm_on_spark.cluster.rest.picture.warned import topology_warnings
 from storm_on_spark.cluster.rest.schemas import (
     BoltLine,
     BoltWindow,
@@ -53,9 +55,6 @@ from storm_on_spark.cluster.rest.schemas import (
     TopologyPage,
     WarningLine,
 )
-from storm_on_spark.cluster.rest.settings import PageSettings
-from storm_on_spark.cluster.rest.summaries import topology_fields, worker
-from storm_on_spark.cluster.rest.warned import topology_warnings
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.samples.book import SAMPLES_LOG
 from storm_on_spark.runtime.samples.switch import ALL, SAMPLING_PCT

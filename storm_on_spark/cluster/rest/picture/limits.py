@@ -8,7 +8,7 @@ from typing import Final
 
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.cluster.nimbus.settings import ReplicationSettings
-from storm_on_spark.cluster.rest.kept import Kept
+from storm_on_spark.cluster.rest.picture.kept import Kept
 from storm_on_spark.runtime.run.settings import SpoutSettings, TrackingSettings
 
 

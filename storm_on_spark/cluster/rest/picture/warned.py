@@ -7,8 +7,8 @@ from typing import Final
 
 from storm_on_spark.api.info import ComponentInfo, TopologyInfo
 from storm_on_spark.cluster.records import StormBase
-from storm_on_spark.cluster.rest.limits import limits_of
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.picture.limits import limits_of
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings, with_load
 
 _WINDOW: Final = "600"

@@ -12,7 +12,6 @@ from storm_on_spark.api.info import (
     ALL_TIME,
     COUNTERS,
     WINDOWS,
-    ComponentInfo,
     ComponentWindow,
     LatencyInfo,
     StreamCounts,
@@ -21,7 +20,7 @@ from storm_on_spark.api.info import (
     WindowInfo,
 )
 from storm_on_spark.api.streams.constants import is_system_id
-from storm_on_spark.cluster.rest.durations import pretty
+from storm_on_spark.cluster.rest.pages.durations import pretty
 
 CAPACITY_WINDOW: Final = "600"
 """As in Storm, a capacity is always that of the last ten minutes."""
@@ -55,16 +54,13 @@ class Counted:
     @property
     def windows(self) -> tuple[str, ...]:
         """The windows that are known."""
-        known = () if self.info is None else tuple(self.info.windows)
-        return known or (ALL_TIME,)
+        return (ALL_TIME,) if self.info is None else tuple(self.info.windows)
 
     @property
     def secs(self) -> float:
         """How long the window is that was asked for."""
         info = self._window(self.window)
-        if info is not None:
-            return info.secs
-        return 0.0 if self.info is None else self.info.uptime_secs
+        return 0.0 if info is None else info.secs
 
     def component(self, name: str, window: str | None = None) -> ComponentWindow:
         """Returns what a component counted.
@@ -74,11 +70,8 @@ class Counted:
             window: by default the one that was asked for.
         """
         info = self._window(window or self.window)
-        if info is not None:
-            found = info.components.get(name, ComponentWindow())
-            return found if self.sys else _without_system(found)
-        counted = None if self.info is None else self.info.components.get(name)
-        return ComponentWindow() if counted is None else _since_the_start(self.info, counted)
+        found = ComponentWindow() if info is None else info.components.get(name, ComponentWindow())
+        return found if self.sys else _without_system(found)
 
     def system_components(self) -> dict[str, ComponentWindow]:
         """Returns what system components counted; empty unless they were asked for."""
@@ -90,14 +83,14 @@ class Counted:
     def capacity(self, name: str, executors: int) -> float:
         """Returns the share of the last ten minutes in which an executor of a bolt was busy."""
         info = self._window(CAPACITY_WINDOW)
-        if info is not None:
-            return info.components.get(name, ComponentWindow()).capacity_over(info.secs, executors)
-        return self.component(name).capacity_over(0.0 if self.info is None else self.info.uptime_secs, executors)
+        if info is None:
+            return 0.0
+        return info.components.get(name, ComponentWindow()).capacity_over(info.secs, executors)
 
     def complete(self, window: str | None = None) -> LatencyInfo | None:
         """Returns the complete latency of all spouts."""
         info = self._window(window or self.window)
-        return _of_percentiles(self.info) if info is None else info.complete
+        return None if info is None else info.complete
 
     def window_info(self, window: str) -> WindowInfo | None:
         """Returns a window as a whole; None if it isn't known."""
@@ -118,26 +111,6 @@ def _without_system(found: ComponentWindow) -> ComponentWindow:
 def _own_streams(found: TaskCounts) -> dict[str, Any]:
     streams = tuple(stream for stream in found.streams if not is_system_id(stream.stream))
     return {"streams": streams, **{name: sum(getattr(stream, name) for stream in streams) for name in COUNTERS}}
-
-
-def _since_the_start(info: TopologyInfo | None, counted: ComponentInfo) -> ComponentWindow:
-    """Returns the counters of a driver that tells of no windows: those since it was started."""
-    latency, complete = counted.execute_latency_ms, None
-    if "spout" in counted.kind:
-        complete = _of_percentiles(info)
-    execute = None if latency is None else LatencyInfo(latency, latency, latency, latency)
-    return ComponentWindow(
-        **{name: getattr(counted, name) for name in COUNTERS},
-        execute=execute,
-        process=execute,
-        complete=complete,
-        busy_secs=counted.executed * (latency or 0.0) / 1e3,
-    )
-
-
-def _of_percentiles(info: TopologyInfo | None) -> LatencyInfo | None:
-    latency = None if info is None else info.complete_latency_ms
-    return None if latency is None else LatencyInfo(latency["p50"], **latency)
 
 
 def executors_of(tasks: Iterable[int], executors: int) -> Iterator[tuple[int, ...]]:

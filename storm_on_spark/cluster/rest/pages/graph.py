@@ -12,9 +12,9 @@ from urllib.parse import quote
 from storm_on_spark.api.streams.constants import is_system_id
 from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.cluster.records import StormBase
-from storm_on_spark.cluster.rest.counted import Counted, executors_of, inputs, outputs, window_hint
-from storm_on_spark.cluster.rest.picture import Picture
-from storm_on_spark.cluster.rest.summaries import worker
+from storm_on_spark.cluster.rest.pages.counted import Counted, executors_of, inputs, outputs, window_hint
+from storm_on_spark.cluster.rest.pages.summaries import worker
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 
 _SPOUTS: Final = frozenset(kind.value for kind in ComponentKind if kind.is_spout)
 _UNSAFE: Final = re.compile(r"[^A-Za-z_\-:.]")

@@ -10,8 +10,9 @@ from storm_on_spark.cluster.heartbeats.knowledge import PacemakerState
 from storm_on_spark.cluster.nimbus.scheduling.draining import drained_of
 from storm_on_spark.cluster.paths import STORMS
 from storm_on_spark.cluster.records import Assignment, StormBase, SupervisorInfo
-from storm_on_spark.cluster.rest.durations import pretty
-from storm_on_spark.cluster.rest.picture import Picture
+from storm_on_spark.cluster.rest.pages.durations import pretty
+from storm_on_spark.cluster.rest.picture.settings import PageSettings
+from storm_on_spark.cluster.rest.picture.snapshot import Picture
 from storm_on_spark.cluster.rest.schemas import (
     ClusterSummary,
     HostPort,
@@ -27,7 +28,6 @@ from storm_on_spark.cluster.rest.schemas import (
     TopologyWorkers,
     Worker,
 )
-from storm_on_spark.cluster.rest.settings import PageSettings
 
 
 def cluster_summary(picture: Picture) -> ClusterSummary:
