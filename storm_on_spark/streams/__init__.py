@@ -21,14 +21,18 @@ from storm_on_spark.streams.building.mappers import (
 )
 from storm_on_spark.streams.building.stream import PairStream, Stream, StreamState
 from storm_on_spark.streams.building.windows import SlidingWindows, TumblingWindows
-from storm_on_spark.streams.operations.aggregators import CombinerAggregator, LongSum, Sum
+from storm_on_spark.streams.operations.aggregators import CombinerAggregator, Distinct, LongSum, Max, Mean, Min, Sum
 from storm_on_spark.windowing import Count, Duration
 
 __all__ = [
     "CombinerAggregator",
     "Count",
+    "Distinct",
     "Duration",
     "LongSum",
+    "Max",
+    "Mean",
+    "Min",
     "PairStream",
     "PairValueMapper",
     "SlidingWindows",

@@ -1,4 +1,4 @@
-"""Pass: windows over columns are aggregated by Arrow."""
+"""Pass: columns are aggregated as columns."""
 
 from __future__ import annotations
 
@@ -9,28 +9,32 @@ from storm_on_spark.streams.graph.partials import has_slides
 from storm_on_spark.streams.graph.windows import in_windows
 from storm_on_spark.streams.operations.column_aggregates import ColumnAggregate, on_columns
 from storm_on_spark.streams.operations.columns import ColumnProcessor
+from storm_on_spark.streams.operations.running import RunningAggregate, running
 
 
 def aggregate_columns(graph: Graph) -> Graph:
-    """Turns aggregations of windows into such of columns, where they get their values from operations on columns.
+    """Turns aggregations into such of columns, where they get their values from operations on columns.
 
     What follows in the same window must not aggregate again, since record batches know no windows, and nothing may ask
     for late tuples, which columns only count.
     """
     windowed = in_windows(graph)
     for operation in list(graph.operations()):
-        found = _on_columns(graph, operation)
-        if found is not None and not _is_aggregated_again(graph, operation.id, windowed):
+        found = _on_columns(graph, operation, windowed)
+        if found is not None and not (operation.id in windowed and _is_aggregated_again(graph, operation.id, windowed)):
             graph = graph.with_nodes(replace(operation, processor=found))
     return graph
 
 
-def _on_columns(graph: Graph, operation: Operation) -> ColumnAggregate | None:
-    if len(operation.links) != 1 or (window := operation.links[0].window) is None:
+def _on_columns(graph: Graph, operation: Operation, windowed: set[int]) -> ColumnAggregate | RunningAggregate | None:
+    if len(operation.links) != 1:
         return None
     before = graph.nodes[operation.links[0].port.node]
     if not isinstance(before, Operation) or not isinstance(before.processor, ColumnProcessor):
         return None
+    window = operation.links[0].window
+    if window is None:
+        return None if operation.id in windowed else running(operation.processor, before.processor.fields)
     if not has_slides(window) or window.late_stream is not None:
         return None
     return on_columns(operation.processor, before.processor.fields)

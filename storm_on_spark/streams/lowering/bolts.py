@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from storm_on_spark.windowing.window import TupleWindow
 
 
-class _NoAttributes:
+class NoAttributes:
     """Where a bolt's attributes are saved: nothing is to be saved, since what a bolt keeps is in its state."""
 
 
@@ -37,9 +37,9 @@ class _OperationsBolt:
         self._running: Running
 
     @property
-    def state_holder(self) -> _NoAttributes:
+    def state_holder(self) -> NoAttributes:
         """The object whose attributes are saved."""
-        return _NoAttributes()
+        return NoAttributes()
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declares a stream for each output that other bolts get."""

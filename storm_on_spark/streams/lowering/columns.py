@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from storm_on_spark.api.component import BatchBolt
 from storm_on_spark.api.errors import FailedException, OperationError
+from storm_on_spark.api.state import KeyValueState, StatefulBatchBolt
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.text.traces import summary
 from storm_on_spark.streams.graph.model import Operation, Port, Window
-from storm_on_spark.streams.lowering.bolts import set_window
+from storm_on_spark.streams.lowering.bolts import NoAttributes, set_window
 from storm_on_spark.streams.lowering.wiring import Program
 from storm_on_spark.streams.operations.column_aggregates import ColumnAggregate
 from storm_on_spark.streams.operations.columns import ColumnProcessor
+from storm_on_spark.streams.operations.running import RunningAggregate
 from storm_on_spark.windowing.columnar.bolts import BatchWindowedBolt
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class _ColumnsBolt:
         for operation in operations:
             batch, rows = done.get(operation.links[0].port.node) or given
             try:
-                made, parents = _processor(operation).apply(batch)
+                made, parents = self._apply(operation, batch)
             except FailedException:
                 raise
             except Exception as error:
@@ -70,6 +72,9 @@ class _ColumnsBolt:
             rows = rows if parents is None else np.where(parents < 0, -1, rows[parents])
             done[operation.id] = made, rows
             self._emit(operation, made, rows, emit)
+
+    def _apply(self, operation: Operation, batch: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, Rows | None]:
+        return _processor(operation).apply(batch)
 
     def _emit(
         self,
@@ -82,10 +87,8 @@ class _ColumnsBolt:
             emit(made, rows, stream)
 
 
-class ColumnOperationsBolt(_ColumnsBolt, BatchBolt):
-    """Executes operations on columns, one after the other, on whole record batches."""
-
-    stateless = True
+class _BatchByBatch(_ColumnsBolt):
+    """What those without windows have in common."""
 
     def __init__(self, program: Program, title: str) -> None:
         self.program = program
@@ -105,6 +108,36 @@ class ColumnOperationsBolt(_ColumnsBolt, BatchBolt):
         if timed is None or timed in made.schema.names:
             return made
         return made.append_column(timed, batch.column(timed).take(rows))
+
+
+class ColumnOperationsBolt(_BatchByBatch, BatchBolt):
+    """Executes operations on columns, one after the other, on whole record batches."""
+
+    stateless = True
+
+
+class StatefulColumnsBolt(_BatchByBatch, StatefulBatchBolt):
+    """The same, with aggregations, which keep something from one batch to the next."""
+
+    stateless = False
+
+    def __init__(self, program: Program, title: str) -> None:
+        super().__init__(program, title)
+        self.state_layout = program.layout
+
+    @property
+    def state_holder(self) -> NoAttributes:
+        """The object whose attributes are saved."""
+        return NoAttributes()
+
+    def init_state(self, state: KeyValueState) -> None:
+        """Keeps the state."""
+        self._stores = self.program.stores(state)
+
+    def _apply(self, operation: Operation, batch: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, Rows | None]:
+        if isinstance(operation.processor, RunningAggregate):
+            return operation.processor.apply_to(batch, self._stores[operation.id]), None
+        return super()._apply(operation, batch)
 
 
 class WindowedColumnsBolt(_ColumnsBolt, BatchWindowedBolt):

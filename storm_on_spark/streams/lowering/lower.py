@@ -18,7 +18,7 @@ from storm_on_spark.streams.graph.model import BY_KEY, Graph, Link, Node, Operat
 from storm_on_spark.streams.graph.partials import partial_results
 from storm_on_spark.streams.graph.windows import delay_windows, keep_windows_in_one_task
 from storm_on_spark.streams.lowering.bolts import OperationsBolt, StatefulOperationsBolt, WindowedOperationsBolt
-from storm_on_spark.streams.lowering.columns import ColumnOperationsBolt, WindowedColumnsBolt
+from storm_on_spark.streams.lowering.columns import ColumnOperationsBolt, StatefulColumnsBolt, WindowedColumnsBolt
 from storm_on_spark.streams.lowering.wiring import Entry, Program, Shape
 
 PASSES: Final[tuple[Callable[[Graph], Graph], ...]] = (delay_windows, keep_windows_in_one_task, aggregate_columns)
@@ -93,7 +93,7 @@ class Lowering:
             partials = partial_results(self._graph, group)
             return WindowedOperationsBolt(program, f"{group.title}, in windows", group.window, partials)
         if group.on_columns:
-            return ColumnOperationsBolt(program, group.title)
+            return (StatefulColumnsBolt if group.stateful else ColumnOperationsBolt)(program, group.title)
         if group.stateful:
             return StatefulOperationsBolt(program, group.title)
         return OperationsBolt(program, group.title)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.streams.operations.aggregating import AggregateByKey
-from storm_on_spark.streams.operations.aggregators import Count, Sum
+from storm_on_spark.streams.operations.aggregators import Count, Max, Mean, Min, Sum
 from storm_on_spark.streams.operations.columns import ColumnProcessor
-from storm_on_spark.windowing.aggregates.functions import Aggregate, CountOf, SumOf
+from storm_on_spark.windowing.aggregates.functions import Aggregate, CountOf, MaxOf, MeanOf, MinOf, SumOf
 
 if TYPE_CHECKING:
     import numpy
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 VALUE: Final = "value"
 """The column that is aggregated."""
+_OF_COLUMNS: Final[dict[type, Aggregate]] = {
+    Count: CountOf(),
+    Sum: SumOf(VALUE),
+    Min: MinOf(VALUE),
+    Max: MaxOf(VALUE),
+    Mean: MeanOf(VALUE),
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,17 @@ class ColumnAggregate(ColumnProcessor):
         raise NotImplementedError(f"{self.name} works on windows")
 
 
+def is_of_columns(processor: AggregateByKey, columns: tuple[str, ...]) -> bool:
+    """Returns whether columns can be aggregated so.
+
+    Args:
+        processor: the aggregation.
+        columns: of its input.
+    """
+    kind = type(processor.aggregator)
+    return kind in _OF_COLUMNS and (kind is Count or VALUE in columns)
+
+
 def on_columns(processor: Processor, columns: tuple[str, ...]) -> ColumnAggregate | None:
     """Returns an aggregation as one of columns; None if Arrow has none that gives the same.
 
@@ -53,14 +71,8 @@ def on_columns(processor: Processor, columns: tuple[str, ...]) -> ColumnAggregat
         processor: the aggregation.
         columns: of its input.
     """
-    if not isinstance(processor, AggregateByKey):
+    if not isinstance(processor, AggregateByKey) or not is_of_columns(processor, columns):
         return None
-    kind, keyed = type(processor.aggregator), processor.by_key
-    if kind is Count:
-        aggregate: Aggregate = CountOf()
-    elif kind is Sum and VALUE in columns:
-        aggregate = SumOf(VALUE)
-    else:
-        return None
+    keyed = processor.by_key
     fields = ("key", VALUE) if keyed else (VALUE,)
-    return ColumnAggregate(fields, aggregate, processor.name, keyed)
+    return ColumnAggregate(fields, _OF_COLUMNS[type(processor.aggregator)], processor.name, keyed)

@@ -1,4 +1,4 @@
-"""Windows over columns, which Arrow aggregates: where, and that they give what tuples give."""
+"""Aggregations of columns, in windows and without: where there are any, and that they give what tuples give."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.runtime.in_process import InProcessTopology
-from storm_on_spark.streams import Count, Duration, LongSum, SlidingWindows, StreamBuilder, TumblingWindows
+from storm_on_spark.streams import (
+    Count,
+    Distinct,
+    Duration,
+    LongSum,
+    Max,
+    Mean,
+    Min,
+    SlidingWindows,
+    StreamBuilder,
+    TumblingWindows,
+)
 from storm_on_spark.testing import BoltTester, ListSpout
 from storm_on_spark.windowing import BatchWindowedBolt, CountOf, SumOf
 from storm_on_spark.windowing.columnar.executor import BatchWindowExecutor
@@ -100,13 +111,15 @@ def test_they_give_what_windows_of_tuples_give(
     window = SlidingWindows.of(extent(length), extent(slide))
     if kind == "event":
         window = window.with_timestamp_field("ts").with_lag(Duration(5)).with_watermark_interval(Duration(10))
-    builder, gathers = StreamBuilder(), [Gather() for _ in range(6)]
+    builder, gathers = StreamBuilder(), [Gather() for _ in range(12)]
     # Each in turn: a bolt that gets a stream twice would take a tuple from one task and a row from another.
     pairs = tuples(builder, parallelism=parallelism).map_to_pair(KEY, VALUE)
-    for stream, aggregates in ((pairs, gathers[:3]), (pairs.map_values(lambda value: value), gathers[3:])):
+    for stream, aggregates in ((pairs, gathers[:6]), (pairs.map_values(lambda value: value), gathers[6:])):
         windowed = stream.window(window)
         windowed.count_by_key().to(aggregates[0])
         windowed.aggregate_by_key(LongSum()).to(aggregates[1])
+        for aggregator, gather in zip((Min(), Max(), Mean()), aggregates[3:], strict=True):
+            windowed.aggregate_by_key(aggregator).to(gather)
         if kind != "count":  # several tasks count differently, as each has a number of its own
             windowed.count().to(aggregates[2])
     topology = builder.build()
@@ -118,7 +131,7 @@ def test_they_give_what_windows_of_tuples_give(
             bench.advance(event / 1000)
         else:
             bench.feed("spout1", event)
-    for columns, values in zip(gathers[:3], gathers[3:], strict=True):
+    for columns, values in zip(gathers[:6], gathers[6:], strict=True):
         assert Counter(columns.values) == Counter(values.values)
 
 
@@ -176,3 +189,82 @@ def test_a_checkpoint_with_other_aggregations_is_refused() -> None:
     other = BoltTester(Sums().with_window(Count(4)).with_aggregate(number=CountOf()))
     with pytest.raises(CheckpointError, match="or other aggregations"):
         other.bolt.init_state(tester.state)
+
+
+# --- without a window -------------------------------------------------------------------------------------------------
+
+
+def test_aggregations_without_a_window_are_of_columns_too() -> None:
+    def titles(program: Any, parallelism: int = 1) -> list[str]:
+        builder = StreamBuilder()
+        program(tuples(builder, parallelism=parallelism).map_to_pair(KEY, VALUE))
+        return [getattr(spec.component, "title", "") for spec in builder.build().bolts.values()]
+
+    assert titles(lambda s: s.count_by_key().filter(pc.field("value") > 1).print()) == [
+        "map_to_pair → count_by_key → filter, on columns",
+        "print",
+    ]
+    assert titles(lambda s: s.aggregate_by_key(Mean()).print(), 2) == [
+        "map_to_pair, on columns",
+        "aggregate_by_key, on columns",
+        "print",
+    ]
+    # Arrow has no sketch of different values, and values of functions come one by one.
+    assert titles(lambda s: s.aggregate_by_key(Distinct()).print())[-1] == "aggregate_by_key → print"
+    assert titles(lambda s: s.map_values(abs).count_by_key().print())[-1] == "map_values → count_by_key → print"
+
+
+values = st.lists(
+    st.tuples(st.sampled_from(["a", "b", None]), st.integers(-5, 5) | st.sampled_from([2**62, 0.5, 1e300]), st.just(0)),
+    max_size=12,
+)
+
+
+@settings(max_examples=12)
+@given(st.lists(values | st.just("restart"), max_size=6), st.sampled_from([1, 2]))
+def test_without_a_window_they_give_what_single_values_give(fed: list[Any], parallelism: int) -> None:
+    builder, gathers = StreamBuilder(), [Gather() for _ in range(12)]
+    pairs = tuples(builder, parallelism=parallelism).map_to_pair(KEY, VALUE)
+    # Python's integers know no limit, Arrow's do.
+    small = pairs.filter((pc.field("value") < 100) & (pc.field("value") > -100))
+    for first, half in ((0, lambda s: s), (6, lambda s: s.map_values(lambda value: value))):
+        half(pairs).count_by_key().to(gathers[first])
+        half(pairs).count().to(gathers[first + 1])
+        for at, aggregator in enumerate((LongSum(), Min(), Max(), Mean()), first + 2):
+            half(small).aggregate_by_key(aggregator).to(gathers[at])
+    bench = TopologyBench(builder.build())
+    for each in fed:
+        if each == "restart":
+            bench.restart()
+        elif each:
+            bench.feed("spout1", *each)
+    for columns, single in zip(gathers[:6], gathers[6:], strict=True):
+        assert Counter(columns.values) == Counter(single.values)
+
+
+def test_nulls_are_not_added_and_sums_may_be_large() -> None:
+    builder, gathers = StreamBuilder(), [Gather() for _ in range(3)]
+    pairs = tuples(builder).map_to_pair(KEY, VALUE)
+    for aggregator, gather in zip((LongSum(), Min(), Mean()), gathers, strict=True):
+        pairs.aggregate_by_key(aggregator).to(gather)
+    bench = TopologyBench(builder.build())
+    bench.feed("spout1", ("a", None, 0), ("a", 2**62, 0), ("b", 1, 0), ("a", None, 0), ("a", -1, 0))
+    bench.feed("spout1", ("b", -(2**62), 0), ("b", 0, 0))
+    big = 2**62
+    assert gathers[0].values == [
+        *(("a", None), ("a", big), ("b", 1), ("a", big), ("a", big - 1)),
+        *(("b", 1 - big), ("b", 1 - big)),
+    ]
+    assert gathers[1].values[-3:] == [("a", -1), ("b", -big), ("b", -big)]
+    assert gathers[2].values[0] == ("a", None)
+
+
+def test_running_results_are_anchored_to_their_rows_and_survive_with_the_engine() -> None:
+    builder, gather = StreamBuilder(), Gather()
+    rows = [(word, n, 0) for n, word in enumerate("abcab" * 20)]
+    pairs = tuples(builder, rows, 2).filter(VALUE > 9).map_to_pair(KEY, VALUE)
+    pairs.aggregate_by_key(LongSum()).map(lambda pair: pair).to(gather)
+    info = InProcessTopology(compile_graph(builder.build(), effective_conf({})), "test").run()
+    assert (info.status, info.acked, info.failed) == ("COMPLETED", 100, 0)
+    largest = {key: max(value for of, value in gather.values if of == key) for key in "abc"}
+    assert largest == {key: sum(n for word, n, _ in rows if word == key and n > 9) for key in "abc"}

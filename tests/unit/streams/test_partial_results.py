@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,8 +19,12 @@ from storm_on_spark.plan.fingerprint import compare, fingerprint
 from storm_on_spark.streams import (
     CombinerAggregator,
     Count,
+    Distinct,
     Duration,
     LongSum,
+    Max,
+    Mean,
+    Min,
     PairValueMapper,
     SlidingWindows,
     StreamBuilder,
@@ -81,6 +86,7 @@ def keeps_partials(program: Any, window: Any = SLIDING) -> bool:
         (lambda s: s.count(), True, True),
         (lambda s: s.aggregate_by_key(LongSum()), True, True),
         (lambda s: s.aggregate_by_key(0, operator.add, operator.add), True, True),
+        (lambda s: s.aggregate_by_key(Mean()), True, True),
         (lambda s: s.filter(lambda pair: pair[0]).map_values(abs).count_by_key(), True, True),
         (lambda s: s.count_by_key().reduce(max), True, True),
         (lambda s: s.count_by_key().join(s.aggregate_by_key(LongSum())), True, True),
@@ -272,3 +278,25 @@ def test_a_bolt_that_begins_or_ends_to_aggregate_over_a_checkpoint_is_refused(fi
     other = BoltTester(after, [make_tuple([1], ["n"])])
     with pytest.raises(CheckpointError, match="hold something else than now"):
         other.bolt.init_state(tester.state)
+
+
+@pytest.mark.parametrize(
+    ("aggregator", "function"),
+    [
+        (Min(), min),
+        (Max(), max),
+        (Mean(), lambda values: sum(values) / len(values)),
+        (Distinct(), lambda values: len(set(values))),
+    ],
+)
+def test_aggregators_of_numbers_are_those_of_the_window(aggregator: CombinerAggregator, function: Any) -> None:
+    builder, gather = StreamBuilder(), Gather()
+    window = SlidingWindows.of(Duration.seconds(2), Duration.seconds(1))
+    pairs(builder).window(window).aggregate_by_key(aggregator).to(gather)
+    bench = TopologyBench(builder.build())
+    slides = [[3, 5, 3, 5], [4], [1, 4], [4]]
+    for slide in slides:
+        bench.feed("spout1", *(("a", value, 0) for value in slide))
+        bench.advance(1)
+    held = [slides[0], *([*first, *second] for first, second in pairwise(slides))]
+    assert gather.values == [("a", function(values)) for values in held]
