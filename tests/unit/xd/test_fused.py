@@ -115,7 +115,7 @@ def test_a_file_with_a_definition_is_a_topology_for_all_commands(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"\xff", "no UTF-8"), (b"time |", "XD103E: .*pos 6"), (b" " * 300_000, "Expected at most 65536 characters")],
+    [(b"\xff", "not UTF-8"), (b"time |", "XD103E: .*pos 6"), (b" " * 300_000, "Expected at most 65536 characters")],
 )
 def test_a_file_that_is_no_stream(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "x.stream").write_bytes(content)
