@@ -1,4 +1,4 @@
-"""Artifacts: a topology compiled into a folder that `spark-submit` runs, and a Nimbus distributes.
+"""Artifacts: a topology compiled into a folder that `spark-submit` can run and a Nimbus can distribute.
 
 layout.py     the folder's files, and the record about them
 packages.py   Python packages that travel in it

@@ -32,7 +32,7 @@ from storm_on_spark.spark.session.settings.real_time import why_batches_here
 from storm_on_spark.spark.session.settings.required import parallelism_of
 
 DRAWN_FOR: Final = 4
-"""Cores that the plan is drawn for where no master is named: a plan must not depend on the machine that compiles."""
+"""Cores assumed for the plan if no master is named: a plan must not depend on the machine that compiles it."""
 
 
 @dataclass(frozen=True)
@@ -40,33 +40,33 @@ class Job:
     """A topology to be compiled into an artifact."""
 
     target: str
-    """As `load` takes it."""
+    """The argument for `load`."""
     name: str
     conf: Mapping[str, Any]
     compiled: CompiledTopology
     requirements: Requirements | None = None
-    """What pip installs into the artifact."""
+    """The requirements that pip installs into the artifact."""
     with_spark_needs: bool = False
-    """Whether pyarrow and what else PySpark needs travel, too."""
+    """Whether to include pyarrow and the other packages that PySpark needs."""
     master: str | None = None
-    """Spark's, for which the plan is drawn, and the line that starts it."""
+    """Spark's master, for the plan and for the line that starts it."""
     own_conf: Mapping[str, Any] = field(default_factory=dict)
-    """What the topology's code itself says of its configuration."""
+    """The configuration in the topology's own code."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """An artifact, or what would be one."""
+    """An artifact, or the result of a trial run."""
 
     manifest: Mapping[str, Any]
     left_out: tuple[str, ...]
-    """Files of the topology that are not in it, with the reason, a sentence each."""
+    """Files of the topology that are not in it; a sentence with the reason for each."""
     command: str
-    """The line for the master that was named, or for a standalone cluster."""
+    """The line for the given master, or for a standalone cluster."""
     size: int
     """Bytes of all files."""
     secrets_in_code: tuple[str, ...]
-    """Keys that may hold secrets and stand in the topology's code, which travels."""
+    """Keys that may hold secrets and are in the topology's code, which is part of the artifact."""
 
 
 def write(job: Job, out: Path | None, say: Callable[[str], object] = lambda text: None) -> Written:
@@ -74,7 +74,7 @@ def write(job: Job, out: Path | None, say: Callable[[str], object] = lambda text
 
     Args:
         job: the topology.
-        out: the folder; made, or replaced if it holds an artifact. With None all is made, and nothing is kept.
+        out: the folder; created, or replaced if it holds an artifact. With None everything is made and then discarded.
         say: called with messages about the progress.
 
     Raises:
@@ -86,7 +86,7 @@ def write(job: Job, out: Path | None, say: Callable[[str], object] = lambda text
         out = out.absolute()
         with scratch_of(out) as scratch:
             written = _write(job, scratch, say)
-            # Another process may have written there in the meantime.
+            # Another process may have written to it in the meantime.
             layout.refuse_foreign(out)
             replace(scratch, out)
         return written
@@ -155,7 +155,7 @@ def _write(job: Job, folder: Path, say: Callable[[str], object]) -> Written:
 def _pack_job(
     job: Job, conf: Mapping[str, Any], entry: str, folder: Path, say: Callable[[str], object]
 ) -> packages.Packages:
-    """Writes what executors get."""
+    """Writes the files for executors."""
     document = {
         "format": layout.FORMAT,
         "name": job.name,

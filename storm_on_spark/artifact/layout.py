@@ -1,7 +1,7 @@
 """The files of an artifact.
 
 main.py          the program that spark-submit starts
-log4j2.properties  how loud Spark is
+log4j2.properties Spark's log levels
 job.zip          what it runs: job.json, python/ with packages, code/ with the topology's own modules
 manifest.json    what was compiled, by which release, and the SHA-256 of every file
 plan.json        the plan, as `storm-spark explain --json` shows it
@@ -72,7 +72,7 @@ def sums(files: Mapping[str, Mapping[str, Any]]) -> bytes:
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Returns the manifest of the artifact in a folder; None if there is none that this release reads."""
+    """Returns the manifest of the artifact in a folder; None if there is none that this release can read."""
     try:
         with (folder / MANIFEST).open("rb") as file:
             found = json.loads(file.read(_MAX_MANIFEST_BYTES))
@@ -95,10 +95,10 @@ def _is_manifest(found: Any) -> bool:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Checks that a folder may be replaced: it is not there, empty, or an artifact as it was written.
+    """Checks that a folder may be replaced: it does not exist, is empty, or is an unchanged artifact.
 
     Raises:
-        CodeError: it holds something else, what is in it was changed, or it is no folder.
+        CodeError: it holds something else, its files were changed, or it is not a folder.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CodeError(f"{folder} is no folder; name a new folder for the artifact")

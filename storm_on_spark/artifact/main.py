@@ -1,7 +1,7 @@
 """Starts the topology that is compiled into this folder; README.md has the line for spark-submit.
 
-This needs only the standard library: everything else is in job.zip, which is unpacked for this process. Executors get
-it from Spark. If Spark runs the driver on the cluster, it has already unpacked the archive there.
+This program needs only the standard library: everything else is in job.zip, which is unpacked for this process.
+Executors get the archive from Spark. If Spark runs the driver on the cluster, it has already unpacked it there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[tuple[Path, Path | None]]:
-    """Yields the folder with the archive's files, and the archive, if Spark does not know it yet."""
+    """Yields the folder with the archive's files, and the archive if Spark does not have it yet."""
     archive = _here() / ARCHIVE
     if not archive.is_file():
         unpacked = Path(UNPACKED).absolute()
@@ -79,13 +79,13 @@ def _owned() -> tuple[Path, int]:
             pass
         except OSError:  # The file system has no locks, so no other process gets one either.
             return folder, lock
-        # A start that removes leftovers was faster.
+        # Another start that removes leftovers was faster.
         os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _here() -> Path:
-    """Returns the folder of this file. If a program runs without a file name, as on Databricks, a variable has it."""
+    """Returns the folder of this file, or that in a variable if there is no file name, as on Databricks."""
     named = os.environ.get("STORM_SPARK_JOB")
     if named:
         return Path(named).absolute()
@@ -93,7 +93,7 @@ def _here() -> Path:
 
 
 def _verify(archive: Path) -> None:
-    """Checks the archive against the folder's manifest, if that was copied along."""
+    """Checks the archive against the folder's manifest, if that was copied too."""
     manifest = archive.with_name("manifest.json")
     if not manifest.is_file():
         return

@@ -25,7 +25,7 @@ class Opened:
 
     name: str
     conf: Mapping[str, Any] = field(repr=False)
-    """May hold secrets that were given now."""
+    """It may hold secrets from the command line."""
 
 
 def is_artifact(target: str) -> bool:
@@ -34,17 +34,17 @@ def is_artifact(target: str) -> bool:
 
 
 def open_artifact(folder: Path, into: Path, given: Mapping[str, Any]) -> Opened:
-    """Copies the files for a Nimbus, verified, and puts configuration into them.
+    """Verifies and copies the files for a Nimbus, and adds configuration.
 
     Args:
         folder: of the artifact.
-        into: where they go; made.
-        given: configuration that goes over that of the artifact. What may change the plan can't be given: the plan
-            travels with the code.
+        into: the target folder, which is created.
+        given: overrides the configuration of the artifact. It can't have keys that may change the plan, because the
+            plan is part of the artifact.
 
     Raises:
-        CodeError: the folder is no artifact of this release, or a file is missing.
-        ChecksumError: a file is not what was compiled.
+        CodeError: the folder is not an artifact of this release, or a file is missing.
+        ChecksumError: a file was changed after compiling.
         ConfigError: a key of `given` may change the plan.
     """
     manifest = layout.read_manifest(folder)

@@ -15,11 +15,11 @@ from storm_on_spark.cluster.errors import CodeError
 
 _NAME: Final = "storm-on-spark"
 SPARKS: Final = ("pyspark", "py4j")
-"""Spark brings these itself."""
+"""Spark provides these."""
 SPARK_NEEDS: Final = ("pyarrow", "pandas", "numpy", "protobuf", "grpcio", "googleapis-common-protos")
 """PySpark needs these for Arrow and for state, so executors that run Python usually have them."""
 _LEFT_OUT: Final = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"})
-"""They say how a package was installed, and would make two artifacts of the same packages differ."""
+"""Files that record how a package was installed; they would make artifacts of the same packages differ."""
 MAX_BYTES: Final = 4 << 30
 
 
@@ -28,19 +28,19 @@ class Packages:
     """Packages to be packed."""
 
     files: dict[str, Path] = field(default_factory=dict)
-    """Name below the folder of packages -> the file."""
+    """Path below the folder of packages -> the file."""
     versions: dict[str, str] = field(default_factory=dict)
     """Distribution -> version."""
 
     def add(self, name: str, path: Path) -> None:
-        """Takes a file unless it belongs to how a package was installed; the first of a name counts."""
+        """Adds a file, unless it records how a package was installed; the first file of a name wins."""
         parts = name.split("/")
         if "__pycache__" in parts or name.endswith((".pyc", ".pyo", ".pth")) or parts[-1] in _LEFT_OUT:
             return
         self.files.setdefault(name, path.resolve())
 
     def check(self) -> None:
-        """Checks that all together are no too large.
+        """Checks that all together are not too large.
 
         Raises:
             CodeError: they are.
@@ -54,14 +54,14 @@ class Packages:
 
 
 def collect(installed: Path | None = None, *, with_spark_needs: bool = False) -> Packages:
-    """Returns Storm on Spark and what it needs, from this environment, after a topology's own requirements.
+    """Returns a topology's own requirements, then Storm on Spark and its dependencies from this environment.
 
     Args:
-        installed: where pip has installed those requirements; they go before what is here.
-        with_spark_needs: whether `SPARK_NEEDS` travel, too.
+        installed: where pip has installed those requirements; they override packages of this environment.
+        with_spark_needs: whether to include `SPARK_NEEDS`.
 
     Raises:
-        SetupError: a package that is needed isn't installed here.
+        SetupError: a required package isn't installed here.
         CodeError: they are too large.
     """
     found = Packages()
@@ -104,7 +104,7 @@ def _add_ours(found: Packages) -> None:
 
 
 def _needed(with_spark_needs: bool) -> dict[str, importlib.metadata.Distribution]:
-    """Returns what Storm on Spark needs, directly or not, by normalized name."""
+    """Returns the direct and indirect dependencies of Storm on Spark, by normalized name."""
     skipped = {*SPARKS, *(() if with_spark_needs else SPARK_NEEDS)}
     found: dict[str, importlib.metadata.Distribution] = {}
     waiting = list(_requirements(_distribution(_NAME)))
@@ -115,7 +115,7 @@ def _needed(with_spark_needs: bool) -> dict[str, importlib.metadata.Distribution
         try:
             found[name] = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:
-            continue  # of another platform or Python: what is installed works without it
+            continue  # for another platform or Python version: the installed packages work without it
         waiting += _requirements(found[name])
     return found
 
@@ -138,7 +138,7 @@ def _requirements(dist: importlib.metadata.Distribution) -> Iterator[str]:
 
 
 def _normal(name: str) -> str:
-    """Returns a distribution's name as PEP 503 writes it.
+    """Returns a distribution's name, normalized as in PEP 503.
 
     >>> _normal("Googleapis_Common.protos")
     'googleapis-common-protos'

@@ -25,9 +25,9 @@ def start(
     Args:
         folder: with the archive's files.
         job: content of its `job.json`.
-        archive: for Spark to bring to the executors; None if it does so already.
-        unpacked: what the archive's folder is called there.
-        argv: the arguments; those of the process for None.
+        archive: for Spark to send to the executors; None if it does so already.
+        unpacked: the name of the archive's folder there.
+        argv: the arguments; None for those of the process.
     """
     target = loaded(folder, str(job["entry"]))
     settings = spark_settings(folder, archive, unpacked)
@@ -59,7 +59,7 @@ def spark_settings(folder: Path, archive: Path | None, unpacked: str) -> dict[st
 
 
 def adapt_session(settings: Mapping[str, str]) -> None:
-    """Puts the settings into the session that is there already, as on Databricks; without one it does nothing.
+    """Puts the settings into an existing session, as on Databricks; without one it does nothing.
 
     Args:
         settings: of `spark_settings`.
@@ -70,14 +70,14 @@ def adapt_session(settings: Mapping[str, str]) -> None:
     if session is None:
         return
     context = session.sparkContext
-    # Python processes that are started from now on get it.
+    # Python processes started from now on get it.
     context.environment["PYTHONPATH"] = settings[PYTHON_PATH]
     if ARCHIVES in settings:
         context.addArchive(settings[ARCHIVES])
 
 
 def loaded(folder: Path, entry: str) -> Target:
-    """Returns the topology of an unpacked archive, whatever is in the working directory.
+    """Returns the topology of an unpacked archive, regardless of the working directory.
 
     Args:
         folder: with the archive's files.
@@ -94,7 +94,7 @@ def loaded(folder: Path, entry: str) -> Target:
     # Before the loader looks in the working directory, which may have another module of that name.
     for each in MODULE_FRONT_ENDS:
         each.before_import()
-    with contextlib.suppress(Exception):  # the loader says what is wrong
+    with contextlib.suppress(Exception):  # the loader reports the error
         importlib.import_module(path)
     target = load(entry)
     search_first(code)

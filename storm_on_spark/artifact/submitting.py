@@ -56,13 +56,13 @@ def command(
     checkpoint: str = "",
     cluster: bool = False,
 ) -> str:
-    """Returns the line that starts the artifact, typed in its folder.
+    """Returns the line that starts the artifact, to be typed in its folder.
 
     Args:
         master: Spark's.
         conf: the topology's settings of Spark.
         found: of `jar_list`.
-        checkpoint: where to keep state; what the configuration says for an empty string.
+        checkpoint: where to keep state; empty for that of the configuration.
         cluster: whether the driver runs on the cluster.
 
     Example:
@@ -71,7 +71,7 @@ def command(
          --conf spark.driver.memory=4g main.py"
     """
     given = conf.get(_JAVA_OPTIONS, "")
-    # On a cluster the driver's log is a file of that cluster's, which its own configuration is for.
+    # On a cluster the driver logs to the cluster, with the cluster's own configuration.
     quiet = "" if cluster or "-Dlog4j" in given else f"-Dlog4j2.configurationFile={layout.LOGGING}"
     options = " ".join(filter(None, (STACK_SIZE, quiet, given)))
     words = ["spark-submit", "--master", master]
@@ -94,7 +94,7 @@ def command(
 def _sections(
     master: str | None, conf: Mapping[str, str], found: Sequence[Mapping[str, Any]], checkpoint: str | None
 ) -> list[str]:
-    """Returns the lines of the README for drivers beside `spark-submit`, the master that was named first."""
+    """Returns the lines of the README for drivers beside `spark-submit`, with the given master first."""
     places = {"On a standalone cluster:": STANDALONE, "On this machine:": LOCAL}
     if master is not None:
         places = {"On the Spark that it was compiled for:": master, **places}
@@ -111,7 +111,7 @@ def line_for(master: str, conf: Mapping[str, str], found: Sequence[Mapping[str, 
         master: Spark's.
         conf: the topology's settings of Spark.
         found: of `jar_list`.
-        checkpoint: what the configuration says; without it a cluster's line has a word to be replaced.
+        checkpoint: of the configuration; without it, a cluster's line has a placeholder.
     """
     alone = re.fullmatch(r"local(\[.*\])?", master) is not None
     return command(master, conf, found, checkpoint="" if checkpoint or alone else CHECKPOINT)

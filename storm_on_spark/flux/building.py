@@ -35,10 +35,10 @@ def check(definition: TopologyDef) -> None:
     """Checks what concerns several parts of a file, before any class is imported.
 
     Raises:
-        FluxError: a stream leads from or to nothing, an id is taken twice, or a key of the configuration is wrong.
+        FluxError: a stream has no source or no target, an id is used twice, or a key of the configuration is wrong.
     """
     for key, node in definition.config.items():
-        # One key at a time, so that the caret is under its value.
+        # One key at a time, so that the caret points to its value.
         for problem in problems_of({key: node.plain()}):
             raise node.error(problem)
     spouts, bolts = definition.spouts, definition.bolts
@@ -77,11 +77,11 @@ def check(definition: TopologyDef) -> None:
 
 
 def build(definition: TopologyDef, folder: Path, conf: dict[str, Any]) -> Topology:
-    """Returns the topology that a checked definition describes.
+    """Returns the topology of a checked definition.
 
     Raises:
-        FluxError: an object can't be made, or is no spout, bolt, grouping or topology.
-        StormError: the topology is wrong.
+        FluxError: an object can't be made, or is not a spout, bolt, grouping or topology.
+        StormError: the topology is invalid.
     """
     objects = Objects(folder, definition.components)
     objects.make_components()

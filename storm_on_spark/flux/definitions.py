@@ -1,4 +1,4 @@
-"""The shape of a Flux file: which keys there are, and what each may hold."""
+"""The schema of a Flux file: its keys, and the values of each."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PropertyDef:
 
 @dataclass(frozen=True)
 class MethodDef:
-    """A method that is called on an object when it has been made."""
+    """A method that is called on an object after it has been made."""
 
     name: str
     args: tuple[Node, ...]
@@ -74,7 +74,7 @@ class VertexDef(ObjectDef):
 
 @dataclass(frozen=True)
 class SourceDef(ObjectDef):
-    """The object whose method makes the topology."""
+    """The object with the method that makes the topology."""
 
     method: str = "getTopology"
 
@@ -95,7 +95,7 @@ class StreamDef:
 
 @dataclass(frozen=True)
 class IncludeDef:
-    """Another file whose definitions are taken."""
+    """Another file whose definitions are included."""
 
     file: Node
     resource: bool
@@ -119,8 +119,8 @@ class TopologyDef:
     def with_included(self, other: TopologyDef, *, override: bool) -> TopologyDef:
         """Returns this topology with the definitions of an included file.
 
-        What both define is that of the including file, or with `override` that of the included one. Streams have no
-        ids: all are taken.
+        If both define something, the including file wins, or with `override` the included one. Streams have no ids, so
+        all of them are included.
         """
         if other.source is not None and self.source is not None and not override:
             other = replace(other, source=self.source)
@@ -144,7 +144,7 @@ def topology_of(node: Node) -> TopologyDef:
     """Returns the definition of a topology.
 
     Raises:
-        FluxError: a key is unknown or missing, a value has the wrong type, or an id is there twice.
+        FluxError: a key is unknown or missing, a value has the wrong type, or an id occurs twice.
     """
     keys = _keys(node, "a Flux file", _TOPOLOGY_KEYS)
     if "workerHooks" in keys and keys["workerHooks"].value:
@@ -224,7 +224,7 @@ def _property(node: Node) -> PropertyDef:
     (kind,) = given
     value = keys[kind]
     if kind != "value":
-        # As it is written among arguments.
+        # In the notation of arguments.
         value = Node({kind: value}, value.place, {kind: value.place})
     return PropertyDef(_string(keys["name"], "the name of a property"), value, node)
 

@@ -11,11 +11,11 @@ _WIDTH = 120
 
 @dataclass(frozen=True)
 class Source:
-    """A file as it was read, for messages."""
+    """The original text of a file, for messages."""
 
     name: str
     lines: tuple[str, ...] = ()
-    """As they are in the file: without the values of properties and of the environment, which may be secrets."""
+    """The original lines, without the values of properties and of the environment, which may be secrets."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FluxError(LoadError):
 
     Args:
         message: what was given and what is allowed.
-        place: where, if that is known.
+        place: in the file, if it is known.
 
     Example:
         >>> place = Place(Source("a.yaml", ("spouts: 3",)), 0, 8)

@@ -44,7 +44,7 @@ def _read(path: Path, where: str, values: Substitution) -> TopologyDef:
 
 
 def _file(node: Node, folder: Path) -> Path:
-    """Returns the included file: beside the including one, or, as for Storm, from the current folder."""
+    """Returns the included file: relative to the including one or, as in Storm, to the current folder."""
     tried = [folder / str(node.value), Path.cwd() / str(node.value)]
     return _first(node, tried, f"{folder} and {Path.cwd()}")
 

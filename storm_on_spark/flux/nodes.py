@@ -25,7 +25,7 @@ class Node:
     value: Any
     place: Place
     keys: dict[str, Place] | None = None
-    """Of a mapping: where its keys are."""
+    """The places of a mapping's keys."""
 
     def plain(self) -> Any:
         """Returns the value without places."""
@@ -41,17 +41,17 @@ class Node:
 
 
 def parse(text: Text, values: Substitution) -> Node:
-    """Returns what a Flux file says.
+    """Parses a Flux file.
 
     Raises:
-        FluxError: it is no YAML, has several documents, tags, keys twice, or is too large or too deep.
+        FluxError: it is not YAML, has several documents, tags or duplicate keys, or is too large or too deep.
     """
     composer = None
     try:
         composer = BoundedLoader(text.text)
         root = composer.get_single_node()
     except yaml.YAMLError as error:
-        # PyYAML's own text shows the line with the values put in.
+        # PyYAML's own text shows the line after substitution.
         raise _syntax_error(error, text, values) from None
     finally:
         if composer is not None:
@@ -73,7 +73,7 @@ class _Walk:
         self._count += 1
         if self._count > MAX_NODES:
             raise FluxError(f"it has more than {MAX_NODES:,} values, with aliases counted as often as used", place)
-        # An alias inside of what it names never ends; this limit ends it.
+        # An alias inside its own anchor would recurse for ever without this limit.
         if depth > MAX_DEPTH:
             raise FluxError(f"it is nested more than {MAX_DEPTH} levels deep", place)
         if isinstance(node, yaml.MappingNode):

@@ -28,7 +28,7 @@ class Objects:
     """Makes the objects of one file.
 
     Args:
-        folder: comes first where classes are looked for.
+        folder: searched first for classes.
         components: the definitions that `ref` and `reflist` may name. Each is made once, when it is first needed.
     """
 
@@ -39,10 +39,10 @@ class Objects:
         self._making: list[str] = []
 
     def make_components(self) -> None:
-        """Makes all components, also those that nothing refers to.
+        """Makes all components, including unused ones.
 
         Raises:
-            FluxError: one can't be made.
+            FluxError: a component can't be made.
         """
         for name, component in self._components.items():
             self._component(name, component.node)
@@ -51,8 +51,8 @@ class Objects:
         """Makes an object, sets its properties, and calls its config methods.
 
         Raises:
-            FluxError: the class is not there, arguments don't fit, or its code raised.
-            StormError: what its code raised.
+            FluxError: the class does not exist, arguments don't fit, or its code raised an error.
+            StormError: raised by its code.
         """
         cls = find_class(definition.class_name, self._folder)
         if definition.factory is not None:
@@ -68,10 +68,10 @@ class Objects:
         return made
 
     def call(self, made: Any, name: str, place: Node, argument: Mapping[str, Any]) -> Any:
-        """Calls a method with one argument, or none where it takes none.
+        """Calls a method with one argument, or without arguments if it takes none.
 
         Raises:
-            FluxError: there is no such method, or it raised.
+            FluxError: there is no such method, or it raised an error.
         """
         spelled = Node(name, place.place)
         method = self._method(made, spelled, _class_of(made))
@@ -84,7 +84,7 @@ class Objects:
         """Returns a value with its references resolved.
 
         Raises:
-            FluxError: there is no such component, or components need each other.
+            FluxError: there is no such component, or components refer to each other in a circle.
         """
         if isinstance(node.value, list):
             return [self.value(item) for item in node.value]
@@ -184,8 +184,8 @@ def find_class(node: Node, folder: Path) -> type[Any]:
     """Imports the class that `className` names.
 
     Args:
-        node: `package.module.Class`, or the name of a Java class that one here stands for.
-        folder: comes first on the module search path.
+        node: `package.module.Class`, or the name of a Java class with a counterpart here.
+        folder: first on the module search path.
 
     Raises:
         FluxError: there is no such class, or importing its module failed.
@@ -211,7 +211,7 @@ def find_class(node: Node, folder: Path) -> type[Any]:
 
 
 def snake(name: str) -> str:
-    """Returns a Java name as Python spells it.
+    """Returns a Java name in Python's spelling.
 
     >>> snake("withFieldDelimiter"), snake("HTTPPort"), snake("batch_size")
     ('with_field_delimiter', 'http_port', 'batch_size')
@@ -256,12 +256,12 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     target = function.__init__ if isinstance(function, type) else function  # type: ignore[misc] # of a class
     try:
         return typing.get_type_hints(target)
-    except Exception:  # an annotation that can't be evaluated says nothing
+    except Exception:  # ignore an annotation that can't be evaluated
         return {}
 
 
 def _fitted(value: Any, hint: Any, node: Node) -> Any:
-    """Returns a value as the parameter's annotation wants it: a member of an enum by its name, a float for an int."""
+    """Converts a value to the type of the parameter's annotation: a name to a member of an enum, an int to a float."""
     options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     if isinstance(value, str) and str not in options:
         for option in options:

@@ -1,4 +1,4 @@
-"""Files of properties, as `--filter` names them: Java's format."""
+"""Files of properties for `--filter`, in Java's format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storm_on_spark.flux.errors import FluxError, Place, Source
 MAX_BYTES = 1 << 20
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END = re.compile(r"\r\n|\r|\n")
-"""Java ends lines at no other character."""
+"""The only characters at which Java ends lines."""
 _KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 
 
@@ -19,7 +19,7 @@ def read_text(path: Path, what: str) -> str:
     """Returns the text of a file.
 
     Raises:
-        FluxError: it can't be read, is no UTF-8, or is larger than 1 MiB.
+        FluxError: it can't be read, is not UTF-8, or is larger than 1 MiB.
     """
     try:
         with path.open("rb") as file:

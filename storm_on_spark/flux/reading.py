@@ -1,4 +1,4 @@
-"""Text of a Flux file: `${...}` replaced, positions kept."""
+"""The text of a Flux file, with `${...}` replaced and positions preserved."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from storm_on_spark.flux.errors import FluxError, Place, Source
 PLACEHOLDER = re.compile(r"\$\{([^{}\r\n]+)\}")
 _ELEMENT = re.compile(r"(.+)\[(\d{1,6})\]")
 BREAK = re.compile("(\r\n|[\r\n\x85\u2028\u2029])")
-"""What ends a line in YAML."""
+"""The characters that end a line in YAML."""
 _ENVIRONMENT = "ENV-"
 _MAX_CHARS = 4 << 20
 _LEAST_SECRET = 4
-"""Shorter values of the environment are no secrets, but parts of other words."""
+"""Shorter values of the environment are not treated as secrets: they would match parts of other words."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Substitution:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] | None = field(default=None, repr=False)
     _used: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Variable -> its value, of those that a file has used: errors must not show them."""
+    """Variable -> value, for the variables that a file has used; errors must not show them."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str], *, environment: bool) -> Substitution:
-        """Returns it with this process's environment, or without one."""
+        """Returns a copy with this process's environment, or without one."""
         return cls(properties, dict(os.environ) if environment else None)
 
     def value(self, name: str, place: Place) -> str | None:
@@ -68,7 +68,7 @@ class Substitution:
         return found
 
     def masked(self, message: str) -> str:
-        """Returns a message without values of the environment, which may be secrets: their placeholders instead.
+        """Returns a message with placeholders instead of values of the environment, which may be secrets.
 
         >>> values = Substitution({}, {"TOKEN": "s3cret"})
         >>> _ = values.value("ENV-TOKEN", Place(Source("a.yaml"), 0, 0))
@@ -81,7 +81,7 @@ class Substitution:
         return message
 
     def missing(self, name: str) -> str:
-        """Returns why a placeholder has no value, as a sentence."""
+        """Returns a sentence that says why a placeholder has no value."""
         if name.startswith(_ENVIRONMENT):
             if self.environment is None:
                 return f"${{{name}}} stands for a variable of the environment: --env-filter puts its value in"
@@ -98,7 +98,7 @@ class Text:
     source: Source
     text: str
     _moved: Mapping[int, tuple[tuple[int, int, int], ...]]
-    """Line -> for each value put in: its first column in `text`, that behind its last, the column in the file."""
+    """Line -> for each inserted value: first column and end column in `text`, and the column in the file."""
 
     def place(self, line: int, column: int) -> Place:
         """Returns the place in the file of a position in `text`."""
@@ -114,12 +114,12 @@ class Text:
 
 
 def substituted(content: str, name: str, values: Substitution) -> Text:
-    """Returns a file's text with the placeholders replaced that have a value; the others stay.
+    """Returns a file's text with placeholders replaced; those without a value stay.
 
     As in Flux this precedes YAML: a value may be a number, or a whole list.
 
     Raises:
-        FluxError: a value can't be put in, or the text gets too large.
+        FluxError: a value can't be inserted, or the text becomes too large.
 
     Example:
         >>> found = substituted('a: ${n} # ${m}', "a.yaml", Substitution({"n": "12345678"}))
@@ -169,7 +169,7 @@ def _element(text: str, index: int, name: str, place: Place) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _elements(text: str) -> tuple[str, ...]:
-    """Returns the elements of a list; a file may name each of many."""
+    """Returns the elements of a list. Cached, since a file may name each element of a long one."""
     stripped = text.strip()
     inner = stripped[1:-1].strip() if stripped[:1] == "[" and stripped[-1:] == "]" else ""
     return tuple(part.strip().strip("\"'") for part in inner.split(",")) if inner else ()

@@ -1,4 +1,4 @@
-"""Classes that stand for those of Storm's that Flux files name: test components and a grouping."""
+"""Counterparts of Storm's classes that Flux files name: test components and a grouping."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TestWordSpout(BaseRichSpout):
         self._collector.emit([random.choice(WORDS)])
 
     def get_component_configuration(self) -> Mapping[str, Any] | None:
-        """Returns that there is one task where it was made so."""
+        """Limits the spout to one task if it is not distributed."""
         return None if self._is_distributed else {"topology.max.task.parallelism": 1}
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
@@ -93,7 +93,7 @@ class TestWordCounter(BaseBasicBolt):
 
 
 class TestGlobalCount(BaseRichBolt):
-    """Emits how many tuples it has got."""
+    """Emits the number of tuples it has received."""
 
     __test__ = False
 

@@ -1,4 +1,4 @@
-"""A loaded Flux file, as the commands use it, and as a cluster gets it."""
+"""A loaded Flux file, for the commands and for a cluster."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FluxTarget(Target):
             return build(self.definition, self.path.parent, dict(conf))
 
     def class_names(self) -> list[str]:
-        """Returns the names of the classes that the file needs, without those that stand for Java's."""
+        """Returns the names of the classes that the file needs, without the counterparts of Java's."""
         definition = self.definition
         objects: list[ObjectDef] = [*definition.components.values(), *definition.spouts.values()]
         objects += definition.bolts.values()
@@ -65,7 +65,7 @@ class FluxTarget(Target):
         return [name.replace("$", ".") for name in dict.fromkeys(names) if name not in java_classes.CLASSES]
 
     def interpreted(self) -> bytes:
-        """Returns one Flux file that says the same without placeholders and includes."""
+        """Returns an equivalent Flux file without placeholders and includes."""
         definition = self.definition
         document: dict[str, Any] = {"name": self.name, "config": self.conf}
         for key in ("components", "spouts", "bolts"):
@@ -84,7 +84,7 @@ def load_file(path: Path, where: str) -> FluxTarget:
         where: its name in messages.
 
     Raises:
-        FluxError: it is wrong; the message has the place and a caret.
+        FluxError: the file is invalid; the message has the place and a caret.
     """
     values = _VALUES.get(Substitution())
     with _masking(values):
@@ -101,13 +101,13 @@ def _masking(values: Substitution) -> Iterator[None]:
         message = values.masked(error.message)
         if message == error.message:
             raise
-        # Without the cause, whose text may show the value too.
+        # Without the cause, because its text may show the value too.
         raise FluxError(message, error.place) from None
 
 
 @contextlib.contextmanager
 def substituting(values: Substitution) -> Iterator[None]:
-    """Within it, placeholders in Flux files that are loaded stand for `values`."""
+    """Sets the values of placeholders in Flux files that are loaded within the context."""
     token = _VALUES.set(values)
     try:
         yield

@@ -6,7 +6,7 @@
 >>> lines.flat_map(str.split).map_to_pair(lambda word: (word, 1)).count_by_key().print()
 >>> topology = builder.build()
 
-Calls make a graph (`graph/`) of operations (`operations/`); `lowering/` makes the topology of it.
+Calls build a graph (`graph/`) of operations (`operations/`); `lowering/` turns it into a topology.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Use them by `pytest_plugins = ["storm_on_spark.testing.plugin"]` in the top-level `conftest.py`.
 
-`spark_session` is one local session for the whole test run, `local_cluster` a `LocalCluster` on it that the
-test leaves with all its topologies ended, and `nothing_left_behind` fails a test that leaks.
-`kafka_server` is one Kafka broker for the whole test run.
+`spark_session` is one local session for the whole test run, `local_cluster` a `LocalCluster` on it that ends the test's
+topologies, and `nothing_left_behind` fails a test that leaks. `kafka_server` is one Kafka broker for the whole test
+run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def spark_session() -> Iterator[SparkSession]:
     """One local session, with two cores and its own folder for temporary files."""
     from storm_on_spark.spark.session import local_session, stop_session
 
-    # Not in one of pytest's folders, whose path has a user's name and more: real time has a socket there.
+    # Not in one of pytest's folders, whose paths are too long for the socket of real time.
     with (
         tempfile.TemporaryDirectory(prefix="storm-test-", ignore_cleanup_errors=True) as folder,
         own_temporary_folder(Path(folder)),
@@ -43,8 +43,8 @@ def spark_session() -> Iterator[SparkSession]:
 @pytest.fixture
 def nothing_left_behind(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fails a test that leaves a thread, a process, a running query or a temporary file behind."""
-    tmp_path_factory.getbasetemp()  # it is pytest's own, and made by the first test that asks for a folder
-    # Longer than by default: a busy machine ends processes late, and only a test that fails waits so long.
+    tmp_path_factory.getbasetemp()  # pytest's own folder, created by the first test that requests one
+    # Longer than the default: a busy machine ends processes late, and only a failing test waits this long.
     with no_leaks(spark_session, timeout=30):
         yield
 
@@ -60,7 +60,7 @@ def local_cluster(spark_session: SparkSession, nothing_left_behind: None) -> Ite
 
 @pytest.fixture(scope="session")
 def kafka_server() -> Iterator[KafkaServer]:
-    """One real Kafka broker for the whole test run; a test that starts it again leaves it running."""
+    """One real Kafka broker for the whole test run; a test that restarts it must leave it running."""
     from storm_on_spark.connectors.kafka.server import KafkaServer
 
     with KafkaServer() as server:

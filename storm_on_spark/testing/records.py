@@ -29,7 +29,7 @@ class BatchEmission(NamedTuple):
 
     batch: pyarrow.RecordBatch
     parents: tuple[int, ...]
-    """For each row the row of the input batch that it is anchored to; -1 for none."""
+    """For each row, the row of the input batch that it is anchored to; -1 for none."""
     stream: str = DEFAULT_STREAM
 
 
@@ -38,7 +38,7 @@ class BatchSpoutEmission(NamedTuple):
 
     batch: pyarrow.RecordBatch
     message_ids: tuple[Any, ...]
-    """Of each row; None for one that isn't tracked."""
+    """The message id of each row; None for one that isn't tracked."""
     stream: str = DEFAULT_STREAM
 
 

@@ -16,7 +16,7 @@ _TICK_FIELDS = Fields("rate_secs")
 _TIMER_FIELDS = Fields("name", "time_ms")
 
 _ids = count(1)
-#: Root and edge ids of made tuples; a number is never given twice in a process.
+#: Root and edge ids of made tuples; a number is used only once in a process.
 
 
 def make_tuple(
@@ -36,8 +36,7 @@ def make_tuple(
         component: the component that emitted it.
         stream: the stream on which it came.
         task: the task that emitted it.
-        roots: the ids of the trees that it belongs to: one new tree for None, and `()` for an unanchored
-            tuple.
+        roots: the ids of the trees that it belongs to; None for one new tree, `()` for an unanchored tuple.
 
     Raises:
         TupleError: there are more or fewer values than fields.
@@ -62,7 +61,7 @@ def make_tuple(
 
 
 def make_tick_tuple(rate_secs: float = 1) -> Tuple:
-    """Returns a tick tuple, as `topology.tick.tuple.freq.secs` makes the system send it.
+    """Returns a tick tuple like those sent for `topology.tick.tuple.freq.secs`.
 
     Args:
         rate_secs: the frequency that it carries.
@@ -76,7 +75,7 @@ def make_tick_tuple(rate_secs: float = 1) -> Tuple:
 
 
 def make_timer_tuple(name: str, time_ms: int) -> Tuple:
-    """Returns a timer tuple, as a bolt gets it that declares timers.
+    """Returns a timer tuple like those for a bolt that declares timers.
 
     Args:
         name: of the timer.
@@ -91,7 +90,7 @@ def make_timer_tuple(name: str, time_ms: int) -> Tuple:
 
 
 def default_fields(count: int) -> Fields:
-    """Returns names for values that nobody named.
+    """Returns names for unnamed values.
 
     Example:
         >>> default_fields(1), default_fields(2)

@@ -1,4 +1,4 @@
-"""Windows: bolts that evaluate the last tuples again and again: a number of them, or those of some time.
+"""Windows: bolts that repeatedly evaluate the latest tuples, a number of them or those of a span of time.
 
 `bolts.py` has the classes that users subclass, `executor.py` the bolt that runs them. The rules are in `rules/`,
 without clock and without I/O. The tuples of windows are in `content/`, over a `KeyValueState`. Nothing here knows the

@@ -32,12 +32,12 @@ _EXTENTS = {
 
 
 class Windowed(ExecutedByBolt, BaseComponent):
-    """What all windowed bolts have in common: the definition of their window.
+    """The common base of windowed bolts: the definition of their window.
 
     It is part of the component's configuration, under Storm's keys, so a topology may override it.
     """
 
-    # Class attributes, since a subclass may have an `__init__` of its own.
+    # Class attributes, since a subclass may define its own `__init__`.
     _window: Mapping[str, Any] = {}
     _timestamp: TimestampExtractor | str | None = None
     _idle_ms: int | None = None
@@ -229,7 +229,7 @@ class BaseStatefulWindowedBolt(BaseWindowedBolt):
 
     @abstractmethod
     def init_state(self, state: KeyValueState) -> None:
-        """Called before the first window, with the task's state as the last committed micro-batch left it."""
+        """Called before the first window, with the task's state of the last committed micro-batch."""
 
     def executor(self) -> BaseRichBolt:
         """Returns the bolt that keeps the windows and calls this one."""
@@ -240,7 +240,7 @@ class BaseStatefulWindowedBolt(BaseWindowedBolt):
         return super().executor()
 
     def with_message_id_field(self: W, field: str) -> W:
-        """Has no effect. Storm needs it to skip what was evaluated before a crash; here nothing is evaluated twice."""
+        """Has no effect. Storm needs it to skip windows evaluated before a crash; here no window is evaluated twice."""
         if not isinstance(field, str):
             raise InvalidTopologyError(f"a message id field is named by a text, not {kind_of(field)}")
         return self

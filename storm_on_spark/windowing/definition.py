@@ -1,4 +1,4 @@
-"""What a window is: its length, its slide, and whether it uses the tuples' time or the topology's."""
+"""The definition of a window: its length, its slide, and whether it uses the tuples' time or the topology's."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ class Duration:
 
     @classmethod
     def milliseconds(cls, number: int) -> Duration:
-        """Returns so many milliseconds."""
+        """Returns a duration of this many milliseconds."""
         return cls(number)
 
     @classmethod
     def seconds(cls, number: float) -> Duration:
-        """Returns so many seconds."""
+        """Returns a duration of this many seconds."""
         return cls(_ms(number, 1000))
 
     @classmethod
     def minutes(cls, number: float) -> Duration:
-        """Returns so many minutes."""
+        """Returns a duration of this many minutes."""
         return cls(_ms(number, 60_000))
 
     @classmethod
     def hours(cls, number: float) -> Duration:
-        """Returns so many hours."""
+        """Returns a duration of this many hours."""
         return cls(_ms(number, 3_600_000))
 
     @classmethod
     def days(cls, number: float) -> Duration:
-        """Returns so many days."""
+        """Returns a duration of this many days."""
         return cls(_ms(number, 86_400_000))
 
 
@@ -105,7 +105,7 @@ def _check(value: object, what: str) -> None:
 
 @dataclass(frozen=True)
 class WindowSettings(Settings):
-    """What a windowed bolt reads of its configuration."""
+    """The settings of a windowed bolt."""
 
     length_count: Annotated[int | None, Config.TOPOLOGY_BOLTS_WINDOW_LENGTH_COUNT]
     length_ms: Annotated[int | None, Config.TOPOLOGY_BOLTS_WINDOW_LENGTH_DURATION_MS]
@@ -121,7 +121,7 @@ class WindowSettings(Settings):
 
 @dataclass(frozen=True)
 class WindowDefinition:
-    """A window, checked.
+    """A valid window.
 
     Args:
         length: of the window.
@@ -151,7 +151,7 @@ class WindowDefinition:
     def of(
         cls, settings: WindowSettings, *, event_time: bool, idle_ms: int | None = None, holds: bool = True
     ) -> WindowDefinition:
-        """Returns what a bolt's configuration says.
+        """Returns the window of a bolt's configuration.
 
         Args:
             settings: the configuration.
@@ -191,7 +191,7 @@ class WindowDefinition:
         if isinstance(self.slide, Duration):
             return {"window": self.slide.value}
         if isinstance(self.length, Duration):
-            return {"expiry": self.length.value}  # nothing else tells the time by which tuples leave the window
+            return {"expiry": self.length.value}  # without it, nothing advances the time by which tuples leave
         return {}
 
     def __str__(self) -> str:

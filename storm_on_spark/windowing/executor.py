@@ -1,7 +1,7 @@
 """The bolt that keeps the windows of a `BaseWindowedBolt` and calls it.
 
-All that it knows is in the key-value state, for the runtime may set that back at any tuple: the manager of the windows
-is an entry of it, and is looked up for each tuple.
+All its data is in the key-value state, because the runtime may reset that at any tuple. The manager of the windows is
+an entry of the state, and is looked up for each tuple.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MANAGER = (OWN, "manager")
 
 
 class WindowedBolt(Protocol):
-    """What is called of a `BaseWindowedBolt`."""
+    """The methods of a `BaseWindowedBolt` that are called here."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """See `BaseWindowedBolt`."""
@@ -53,7 +53,7 @@ class WindowedBolt(Protocol):
 
 @runtime_checkable
 class StatefulWindowedBolt(Protocol):
-    """What else is called of a `BaseStatefulWindowedBolt`."""
+    """The further methods of a `BaseStatefulWindowedBolt` that are called here."""
 
     def init_state(self, state: KeyValueState) -> None:
         """See `BaseStatefulWindowedBolt`."""
@@ -69,16 +69,16 @@ class StatefulWindowedBolt(Protocol):
 
 
 class WindowManaging(Protocol):
-    """The manager of the windows of a task, as an executor knows it."""
+    """The manager of the windows of a task, as used by an executor."""
 
     definition: WindowDefinition
     watermark: WatermarkGenerator[Source]
 
     def on_time(self, now: int) -> Iterator[Any]:
-        """It is that late."""
+        """The topology's time has advanced to `now`."""
 
     def on_watermark(self, now: int) -> Iterator[Any]:
-        """It is time for a new watermark."""
+        """A new watermark is due."""
 
     def settle(self) -> None:
         """Prepares for being written."""
@@ -92,8 +92,8 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
 
     Args:
         bolt: the user's.
-        timestamp: where the time of tuples comes from: a field, or a function; None for the time at which they come.
-        idle_ms: after which time without tuples a stream no longer holds back the watermark; None for never.
+        timestamp: the source of the tuples' time: a field, or a function; None for the time of arrival.
+        idle_ms: how long a stream may be silent before it no longer holds back the watermark; None for ever.
     """
 
     stateless = False
@@ -105,7 +105,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
     def __init__(self, bolt: WindowedBolt, timestamp: TimestampExtractor | str | None, idle_ms: int | None) -> None:
         self.bolt = bolt
         self._timestamp, self._idle_ms = timestamp, idle_ms
-        #: For the runtime: whose attributes are saved.
+        #: For the runtime: the object whose attributes are saved.
         self.state_holder: object = getattr(bolt, "state_holder", bolt)
         #: For people; see `component_title`.
         self.title: str = getattr(bolt, "title", "")
@@ -113,26 +113,26 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
 
     @abstractmethod
     def _new_manager(self, definition: WindowDefinition, now: int) -> M:
-        """Returns the manager of a task that begins."""
+        """Returns the manager of a new task."""
 
     @abstractmethod
     def _attach(self, manager: M, now: int) -> None:
-        """Connects a manager that is new, or comes from the state, to state and definition."""
+        """Connects a manager, whether new or from the state, to state and definition."""
 
     @abstractmethod
     def _add(self, manager: M, tup: Tuple, now: int) -> Iterable[Any]:
-        """Adds a tuple that brings no time; returns the windows that are due."""
+        """Adds a tuple without a timestamp; returns the windows that are due."""
 
     @abstractmethod
     def _add_event(self, manager: M, tup: Tuple, source: Source, stamp: int, now: int) -> bool:
-        """Adds a tuple that brings its time; returns whether it came in time."""
+        """Adds a tuple with a timestamp; returns whether it came in time."""
 
     @abstractmethod
     def _evaluate(self, manager: M, due: Iterable[Any]) -> None:
         """Evaluates windows."""
 
     def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
-        """Returns what the configuration says of the window; refuses what Storm's rules forbid."""
+        """Returns the window of the configuration; refuses one that Storm's rules forbid."""
         event_time = self._timestamp is not None
         found = WindowDefinition.of(
             WindowSettings.of(conf), event_time=event_time, idle_ms=self._idle_ms, holds=self.holds
@@ -174,10 +174,10 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         self._streams = [(source.component, source.stream) for source in context.this_sources()]
         self._late = LateTuples(context) if self._stamp_of is not None else None
         self._windowed = WindowedOutputCollector(collector)
-        #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
+        #: Numbers of windows that the bolt could not evaluate. It is not saved.
         self._poison: set[int] = set()
         self._attached: M | None = None
-        #: What the last tuple came with, and what that says.
+        #: The delivery of the last tuple, and what was derived from it.
         self._delivery: object = None
         self._is_timer, self._source = False, ("", "")
         self._changed = False
@@ -202,7 +202,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
             )
 
     def execute(self, tup: Tuple) -> None:
-        """Adds a tuple to the windows, or lets time go on; evaluates the windows that are due."""
+        """Adds a tuple to the windows, or advances the time; evaluates the windows that are due."""
         manager: M | None = self._state.get(MANAGER)
         if manager is None or manager is not self._attached:
             manager = self._manager()
@@ -210,7 +210,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         now = self._now
         delivery = tup._delivery  # noqa: SLF001 # a property would cost what this saves
         if delivery is not self._delivery:
-            # Most tuples are of the same one as the tuple before.
+            # Most tuples have the same delivery as the previous one.
             self._delivery, self._is_timer = delivery, tup.is_timer
             self._source = tup.source_component, tup.source_stream
         if self._is_timer:
@@ -239,7 +239,7 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         self._collector.ack(tup)
 
     def _call(self, number: int, window: Any) -> None:
-        """Lets the bolt evaluate a window."""
+        """Makes the bolt evaluate a window."""
         try:
             self.bolt.execute(window)
         except Exception:
@@ -252,13 +252,13 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
             manager = self._new_manager(self._window_definition, self._now)
             self._state.put(MANAGER, manager)
         if manager is not self._attached:
-            # New, or what the runtime has read or set back.
+            # It is new, or the runtime has read or reset it.
             self._attach(manager, self._now)
             self._attached = manager
         return manager
 
     def finish_micro_batch(self) -> None:
-        """Writes what is new in the windows."""
+        """Writes the changes of the windows."""
         if self._changed:
             self._changed = False
             manager = self._manager()

@@ -16,8 +16,8 @@ class TupleWindow:
     window may be larger than memory. It is valid while the bolt evaluates it.
 
     Args:
-        queue: where the tuples are.
-        activation: which ones.
+        queue: with the tuples.
+        activation: which of them.
 
     Example:
         >>> from storm_on_spark.testing import BoltTester, make_tuple
@@ -51,12 +51,12 @@ class TupleWindow:
 
     @property
     def new(self) -> list[Tuple]:
-        """The tuples that were not in the window before this one."""
+        """The tuples that were not in the previous window."""
         return list(self._tuples(self._new_parts()))
 
     @property
     def expired(self) -> list[Tuple]:
-        """The tuples that have left the window since the one before."""
+        """The tuples that have left the window since the previous one."""
         return list(self._tuples(self._activation.expired))
 
     @property
@@ -68,7 +68,7 @@ class TupleWindow:
     def end(self) -> int | None:
         """The time up to which the window holds tuples, in ms; None if neither length nor slide is a time.
 
-        By the tuples' timestamps, if they bring their time, or by `TopologyContext.time_ms`.
+        By the tuples' timestamps, if they have any, or else by `TopologyContext.time_ms`.
         """
         return self._activation.end
 

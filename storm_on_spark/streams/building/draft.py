@@ -1,4 +1,4 @@
-"""The graph while the user's calls add to it."""
+"""The graph while it is built by the user's calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storm_on_spark.streams.operations.columns import ColumnProcessor
 
 
 class Draft:
-    """A graph that grows; a builder and its streams share it."""
+    """A growing graph, shared by a builder and its streams."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, Node] = {}

@@ -1,4 +1,4 @@
-"""Checks of the functions that users give to operations, and where the call of an operation is."""
+"""Checks of the functions that users pass to operations, and the place of the user's call."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def checked(function: Any, arguments: int, operation: str, where: str, instead: 
     """Returns a function that an operation may call.
 
     Args:
-        function: what the user gave.
-        arguments: with how many arguments it will be called.
+        function: given by the user.
+        arguments: the number of arguments of its calls.
         operation: the operation's name.
-        where: of the user's call.
-        instead: what to do with what should be kept.
+        where: the place of the user's call.
+        instead: for the message: what to do with data that must be kept.
 
     Raises:
-        InvalidTopologyError: it is no function, takes other arguments, or visibly keeps something between calls, which
-            would be lost.
+        InvalidTopologyError: it is not a function, takes other arguments, or visibly keeps something between calls,
+            which would be lost.
     """
     what = f"{operation} ({where})"
     if not callable(function):
@@ -93,10 +93,10 @@ def checked(function: Any, arguments: int, operation: str, where: str, instead: 
 
 
 def aggregator_of(initial: Any, accumulate: Any, combine: Any, name: str) -> Any:
-    """Returns an aggregator: the given one, or one of an initial value and functions.
+    """Returns an aggregator: the given one, or one made from an initial value and functions.
 
     Raises:
-        InvalidTopologyError: it is neither.
+        InvalidTopologyError: the arguments are neither.
     """
     where = caller()
     if accumulate is None:
@@ -116,7 +116,7 @@ def checked_parallelism(parallelism: object, where: str) -> None:
     """Checks a number of tasks.
 
     Raises:
-        InvalidTopologyError: it is none.
+        InvalidTopologyError: it is not one.
     """
     if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
         raise InvalidTopologyError(f"{where}: the parallelism must be an int of at least 1, not {kind_of(parallelism)}")
@@ -129,7 +129,7 @@ def is_expression(given: object) -> bool:
 
 
 def _kept(function: Any) -> Iterator[str]:
-    """Yields what a function visibly changes outside of itself."""
+    """Yields the outer variables that a function visibly changes."""
     if isinstance(function, BuiltinMethodType):
         if isinstance(function.__self__, _CONTAINERS) and function.__name__ in _CHANGES:
             yield f"changes {kind_of(function.__self__)}"
@@ -137,7 +137,7 @@ def _kept(function: Any) -> Iterator[str]:
         try:
             closure = inspect.getclosurevars(function)
         except ValueError:
-            return  # a variable around it has no value yet
+            return  # a variable of an enclosing function has no value yet
         outside = {**closure.globals, **closure.nonlocals}
         yield from _changes(function.__code__, frozenset(function.__code__.co_freevars), outside)
 

@@ -1,4 +1,4 @@
-"""Mappers from a spout's tuples to the values of a stream, with Storm's names. A plain function does as well."""
+"""Mappers from a spout's tuples to the values of a stream, with Storm's names. A plain function works too."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TupleValueMapper:
 
 
 class TupleValueMappers:
-    """Storm's name for the maker of `TupleValueMapper`."""
+    """Storm's name for the factory of `TupleValueMapper`."""
 
     @staticmethod
     def of(*fields: str | int) -> TupleValueMapper:

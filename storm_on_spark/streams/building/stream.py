@@ -1,4 +1,4 @@
-"""Streams: what users call operations on."""
+"""Streams, the objects with the operations that users call."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ class Stream(Generic[T]):
     Functions are plain Python functions, or lambdas; each task has a copy. An exception is reported with the name of
     the operation and the line where it was added. A `FailedException` fails the tuple.
 
-    Operations on single values run in one bolt with what comes before them. An aggregation outside of windows gives the
-    result so far for each value, exactly, also after a crash; in a window it gives one result, at the window's end.
+    Operations on single values run in the same bolt as the operation before them. An aggregation outside of windows
+    gives an updated result for each value, exactly, also after a crash. In a window it gives one result, at the
+    window's end.
     """
 
     def __init__(self, draft: Draft, link: Link, parallelism: int, keyed: bool = False) -> None:
@@ -107,7 +108,7 @@ class Stream(Generic[T]):
         return self._pairs(on_values.FlatMapToPair(checked(function, 1, "flat_map_to_pair", caller())))
 
     def filter(self: S, predicate: Callable[[T], object] | Expression) -> S:
-        """Returns the stream of the values for which the function returns something true.
+        """Returns the stream of the values for which the function returns a true value.
 
         Args:
             predicate: a function of a value; or an expression, as in `map`.
@@ -120,12 +121,12 @@ class Stream(Generic[T]):
         return self._same(on_values.Filter(checked(predicate, 1, "filter", caller())))
 
     def map_batches(self, function: Callable[[pyarrow.RecordBatch], Any], fields: str | Iterable[str]) -> Stream[Tuple]:
-        """Returns the stream of tuples that a function makes of many at once, as an Arrow record batch.
+        """Returns the stream of tuples that a function makes from many tuples at once, as an Arrow record batch.
 
         Args:
             function: gets a record batch with the fields of a spout's tuples, or with the column `value`, or `key` and
-                `value`. It returns one with as many rows; or a pair of one and, for each row, the row that it comes
-                from.
+                `value`. It returns a batch with as many rows; or a pair of a batch and, for each of its rows, the
+                number of the input row it comes from.
             fields: the columns that it returns.
         """
         checked(function, 1, "map_batches", caller())
@@ -133,7 +134,7 @@ class Stream(Generic[T]):
         return Stream(self._draft, self._on_columns(processor, False, tuples=True), self._parallelism)
 
     def peek(self: S, action: Callable[[T], object]) -> S:
-        """Returns the same stream, and calls the function with each value on its way."""
+        """Returns the same stream, and calls the function with each value that passes."""
         return self._same(on_values.Peek(checked(action, 1, "peek", caller())))
 
     def for_each(self, action: Callable[[T], object]) -> None:
@@ -141,11 +142,11 @@ class Stream(Generic[T]):
         self._add(on_values.ForEach(checked(action, 1, "for_each", caller())), False)
 
     def print(self) -> None:
-        """Prints each value where it is processed; Spark's logs have what workers print."""
+        """Prints each value where it is processed; the output of workers is in Spark's logs."""
         self._add(on_values.Print(print), False)
 
     def branch(self: S, *predicates: Callable[[T], object]) -> list[S]:
-        """Returns a stream for each predicate: it has the values for which no earlier one returned something true.
+        """Returns a stream for each predicate, with the values for which it is the first to return a true value.
 
         Example:
             >>> from storm_on_spark.streams import StreamBuilder
@@ -176,7 +177,7 @@ class Stream(Generic[T]):
     # --- tasks and windows --------------------------------------------------------------------------------------------
 
     def repartition(self: S, parallelism: int) -> S:
-        """Returns the same stream, whose further operations have `parallelism` tasks; values are spread evenly."""
+        """Returns the same stream, with `parallelism` tasks for further operations; values are distributed evenly."""
         where = f"repartition ({caller()})"
         checked_parallelism(parallelism, where)
         if parallelism == self._parallelism:
@@ -227,9 +228,10 @@ class Stream(Generic[T]):
         return self._total(Reduce(checked(reducer, 2, "reduce", caller())))
 
     def state_query(self, state: StreamState[T, V]) -> PairStream[T, V]:
-        """Returns the stream of pairs of each value and what `state` has for it; None where it has nothing.
+        """Returns the stream of pairs of each value and its entry in `state`, or None if it has none.
 
-        The query is executed in the task that has the value's state, after what that task has processed before.
+        The query is executed in the task that has the value's state, after the values that this task has already
+        processed.
         """
         where = caller()
         if not isinstance(state, StreamState):
@@ -292,7 +294,7 @@ class Stream(Generic[T]):
         return PairStream(self._draft, self._add(processor, True), self._parallelism, keyed)
 
     def _on_columns(self, processor: ColumnProcessor, pairs: bool, *, tuples: bool = False) -> Link:
-        # Record batches know no windows: what comes out of them is gathered.
+        # Record batches have no windows, so their results are gathered in a window.
         link, window = replace(self._link, window=None), self._link.window
         number = self._draft.next_id
         operation = Operation(number, processor, (link,), self._parallelism, pairs, caller(), tuples)
@@ -305,14 +307,14 @@ class Stream(Generic[T]):
         return type(self)(self._draft, link, self._parallelism, self._keyed)
 
     def _without_window(self: S) -> S:
-        """Returns a stream that is gathered by its window, if it has one: what comes next keeps more than a window."""
+        """Returns a stream gathered by its window, if any, because the next operation keeps more than a window."""
         return self if self._link.window is None else self._same(on_values.Map(_same))
 
     def _moved(self: S, grouping: Grouping, parallelism: int) -> S:
         return type(self)(self._draft, replace(self._link, grouping=grouping), parallelism, grouping == BY_KEY)
 
     def _total(self, processor: Processor) -> Stream[Any]:
-        """Adds an operation on all values, which one task has to see."""
+        """Adds an operation on all values, which one task must see."""
         whole = self if self._parallelism == 1 else self._moved(GlobalGrouping(), 1)
         return whole._added(processor)
 
@@ -372,11 +374,11 @@ class PairStream(Stream[tuple[K, V]]):
     def join(self, other: PairStream[K, W], joiner: Callable[[V, W], R] | None = None) -> PairStream[K, Any]:
         """Returns the stream of joined values with the same key in both streams.
 
-        In a window each value meets all of the other stream with its key. Outside of windows it meets those that came
-        before it; both streams are kept for ever then.
+        In a window each value is joined with all values of the other stream with its key. Outside of windows it is
+        joined with those that came before it; both streams are then kept for ever.
 
         Args:
-            other: the other stream. If one of the two has a window, it holds for both.
+            other: the other stream. If one of the two has a window, it applies to both.
             joiner: called with the values of both; by default the pair of them.
         """
         return self._joined(other, joiner, "join", False, False)
@@ -412,7 +414,7 @@ class PairStream(Stream[tuple[K, V]]):
             update: called with state and value; returns the new state.
 
         Returns:
-            The states: `state_query` asks them, and `to_pair_stream` is the stream of their changes.
+            The states: `state_query` reads them, and `to_pair_stream` is the stream of their changes.
         """
         processor = UpdateStateByKey(aggregator_of(initial, update, None, "update_state_by_key"))
         source = self._without_window()
@@ -451,12 +453,12 @@ class StreamState(Generic[K, V]):
 
     def __init__(self, stream: PairStream[K, V], number: int) -> None:
         self.stream = stream
-        #: The operation that keeps them.
+        #: The operation that keeps the states.
         self.number = number
 
     @property
     def parallelism(self) -> int:
-        """In how many tasks the states are."""
+        """The number of tasks that keep the states."""
         return self.stream._parallelism
 
     def to_pair_stream(self) -> PairStream[K, V]:

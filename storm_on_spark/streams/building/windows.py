@@ -9,15 +9,15 @@ from storm_on_spark.windowing.definition import Count, Duration, Extent
 
 
 class SlidingWindows(Window):
-    """Windows of a length that slide by less; Storm's `SlidingWindows`."""
+    """Windows that slide by less than their length; Storm's `SlidingWindows`."""
 
     @classmethod
     def of(cls, length: Extent, slide: Extent) -> SlidingWindows:
-        """Returns windows of the last so many values, or of those of so long a time.
+        """Returns windows of a number of values, or of a span of time.
 
         Args:
             length: a `Count` or a `Duration`.
-            slide: after how many values, or how much time, there is a new one.
+            slide: the number of values, or the time, after which a new window begins.
 
         Example:
             >>> SlidingWindows.of(Duration.minutes(10), Duration.minutes(1)).with_timestamp_field("ts").slide
@@ -27,11 +27,11 @@ class SlidingWindows(Window):
 
 
 class TumblingWindows(Window):
-    """Windows of which one begins where the one before has ended; Storm's `TumblingWindows`."""
+    """Windows that each begin where the previous one ends; Storm's `TumblingWindows`."""
 
     @classmethod
     def of(cls, length: Extent) -> TumblingWindows:
-        """Returns windows of so many values, or of so long a time.
+        """Returns windows of a number of values, or of a span of time.
 
         Args:
             length: a `Count` or a `Duration`.

@@ -13,10 +13,10 @@ from storm_on_spark.streams.operations.running import RunningAggregate, running
 
 
 def aggregate_columns(graph: Graph) -> Graph:
-    """Turns aggregations into such of columns, where they get their values from operations on columns.
+    """Turns aggregations of windows into aggregations of columns, if their values come from operations on columns.
 
-    What follows in the same window must not aggregate again, since record batches know no windows, and nothing may ask
-    for late tuples, which columns only count.
+    Later operations in the same window must not aggregate again, since record batches have no windows. Nothing may
+    request late tuples, which columns only count.
     """
     windowed = in_windows(graph)
     for operation in list(graph.operations()):

@@ -12,7 +12,7 @@ from storm_on_spark.streams.operations.columns import ColumnProcessor
 
 @dataclass
 class Group:
-    """Operations that share a bolt: what one forwards to another is a call."""
+    """Operations that share a bolt; they forward values to each other by calls."""
 
     parallelism: int
     operations: list[Operation]
@@ -37,7 +37,7 @@ class Group:
         """The window of the values that come from outside.
 
         Raises:
-            InvalidTopologyError: there are several.
+            InvalidTopologyError: there are several windows.
         """
         found = {link.window: operation for operation, _, link in self.links_in() if link.window}
         if len(found) > 1:
@@ -50,7 +50,7 @@ class Group:
 
     @property
     def stateful(self) -> bool:
-        """Whether an operation keeps something from one value to the next."""
+        """Whether an operation keeps data from one value to the next."""
         return self.window is None and any(operation.processor.stateful for operation in self.operations)
 
     @property
@@ -65,12 +65,11 @@ class Group:
 
 
 def fuse(graph: Graph) -> list[Group]:
-    """Returns the groups of operations, each after those that it gets values from.
+    """Returns the groups of operations, each one after the groups that feed it.
 
     An operation joins the group of all its inputs if any task will do and the parallelism is the same. Operations with
     the same inputs from outside, such as two filters of one spout's tuples, share a group too. A query of state joins
-    the operation that has the state. Groups become one where their results for the same
-    window meet.
+    the operation that has the state. Groups are merged if their results for the same window meet.
     """
     groups: list[Group] = []
     group_of: dict[int, Group] = {}
@@ -98,17 +97,17 @@ def _group(operation: Operation, group_of: dict[int, Group], by_links: dict[obje
             window = feeding[0].window
             if len(feeding) == 1 or (window is not None and all(group.window == window for group in feeding)):
                 return _merged(feeding, group_of)
-    # Record batches are aggregated in one way by each bolt.
+    # Each bolt aggregates record batches in one way only.
     return None if isinstance(processor, ColumnAggregate) else by_links.get(_shared(operation))
 
 
 def _shared(operation: Operation) -> object:
-    """Returns what operations that don't feed each other must have in common to share a bolt."""
+    """Returns the property that operations which don't feed each other must share to be in one bolt."""
     return operation.links, operation.parallelism, isinstance(operation.processor, ColumnProcessor)
 
 
 def _merged(groups: list[Group], group_of: dict[int, Group]) -> Group:
-    """Puts groups into the first: results for the same window of several streams meet in one bolt."""
+    """Merges groups into the first one, so that results of several streams for the same window meet in one bolt."""
     first = groups[0]
     for other in groups[1:]:
         first.operations += other.operations

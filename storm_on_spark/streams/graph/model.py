@@ -23,7 +23,7 @@ W = TypeVar("W", bound="Window")
 
 
 BY_KEY: Final = FieldsGrouping(Fields("key"))
-"""Sends all pairs with one key to one task."""
+"""Sends all pairs with the same key to one task."""
 
 
 @dataclass(frozen=True)
@@ -49,38 +49,38 @@ class Window:
     idle_timeout: Duration | None = None
 
     def with_timestamp_field(self: W, field: str) -> W:
-        """Returns windows by the time that the spouts' tuples bring: an integer, in ms.
+        """Returns windows by a field of the spouts' tuples with their time: an integer, in ms.
 
         The field travels with the values, up to the window.
         """
         return replace(self, timestamp_field=field)
 
     def with_lag(self: W, lag: Duration) -> W:
-        """Returns windows for timestamps that may be out of order by so much."""
+        """Returns windows for timestamps that may be out of order by this much."""
         return replace(self, lag=lag)
 
     def with_late_tuple_stream(self: W, stream: str) -> W:
-        """Returns windows that emit late tuples on a stream of their bolt; by default they are logged."""
+        """Returns windows that emit late tuples on a stream of their bolt; by default these are logged."""
         return replace(self, late_stream=stream)
 
     def with_watermark_interval(self: W, interval: Duration) -> W:
-        """Returns windows whose watermark moves on so often; by default each second."""
+        """Returns windows whose watermark advances at this interval; by default each second."""
         return replace(self, watermark_interval=interval)
 
     def with_idle_timeout(self: W, timeout: Duration) -> W:
-        """Returns windows for which an input without values for so long no longer holds back the watermark."""
+        """Returns windows whose watermark no longer waits for an input that has been silent for this long."""
         return replace(self, idle_timeout=timeout)
 
 
 @dataclass(frozen=True)
 class Link:
-    """How values get from a port to a node."""
+    """The way of values from a port to a node."""
 
     port: Port
     grouping: Grouping | None = None
-    """Which tasks get them; None for any, so both ends may share a bolt."""
+    """Which tasks receive them; None for any, so both ends may share a bolt."""
     window: Window | None = None
-    """The window that gathers them where they arrive; both ends are in different bolts then."""
+    """The window that gathers them on arrival; then both ends are in different bolts."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Source:
     where: str
     """File and line of the user's call."""
     name: str | None = None
-    """What the user calls it."""
+    """The user's name for it."""
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -108,15 +108,15 @@ class Operation:
     id: int
     processor: Processor
     links: tuple[Link, ...]
-    """One for each input of the processor, in its order."""
+    """One for each input of the processor, in order."""
     parallelism: int
     pairs: bool
     """Whether its results are pairs of key and value."""
     where: str
     tuples: bool = False
-    """Whether its results are tuples with fields of their own, as those of a spout."""
+    """Whether its results are tuples with named fields, like those of a spout."""
     fields: tuple[str, ...] | None = None
-    """Names of the values of its results, where these are rows; None where they are values or pairs."""
+    """Names of the values of its results, if these are rows; None if they are values or pairs."""
 
     @property
     def label(self) -> str:
@@ -126,7 +126,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Sink:
-    """A bolt of the user's; its tuples may be the values of further operations."""
+    """A user's bolt; its tuples may be the values of further operations."""
 
     id: int
     component: Any
@@ -162,11 +162,11 @@ class Graph:
         object.__setattr__(self, "_consumers", {number: tuple(ids) for number, ids in found.items()})
 
     def operations(self) -> Iterator[Operation]:
-        """Yields the operations, each after those that it gets values from."""
+        """Yields the operations, each one after those that feed it."""
         return (node for node in self.nodes.values() if isinstance(node, Operation))
 
     def consumers(self, number: int) -> Iterator[Operation | Sink]:
-        """Yields the nodes that get values of a node."""
+        """Yields the nodes that receive values from a node."""
         for consumer in self._consumers[number]:
             node = self.nodes[consumer]
             assert not isinstance(node, Source)

@@ -10,15 +10,14 @@ from storm_on_spark.windowing.definition import Duration
 
 
 def partial_results(graph: Graph, group: Group) -> tuple[Operation, ...]:
-    """Returns the operations that can keep what a window of a group holds, as partial results.
+    """Returns the operations that can keep the contents of a group's window as partial results.
 
-    These are the aggregations that the window's values reach first. On the way to them there may only be operations
-    that make other values of each one. Then values can be folded when they come, and what comes after the aggregations
-    is executed at the end of the window, as always. A tumbling window has one partial result for each key; one that
-    slides has one for each slide, so its aggregations must be able to merge them.
+    These are the first aggregations that the window's values reach. Before them there may be only operations that
+    transform single values. Then values can be folded when they come, and the operations after the aggregations are
+    executed at the end of the window, as always. A tumbling window has one partial result for each key. A sliding
+    window has one for each slide, so its aggregations must be able to merge them.
 
-    Returns:
-        None of them if the window has to keep its values.
+    Returns: No operations if the window must keep its values.
     """
     window = group.window
     if window is None or not has_slides(window):
@@ -46,7 +45,7 @@ def partial_results(graph: Graph, group: Group) -> tuple[Operation, ...]:
 
 
 def has_slides(window: Window) -> bool:
-    """Returns whether length and slide are of one kind, and of time where values bring theirs."""
+    """Returns whether length and slide have the same unit, which must be time if values bring their time."""
     if type(window.length) is not type(window.slide):
         return False
     return window.timestamp_field is None or isinstance(window.length, Duration)

@@ -1,7 +1,7 @@
 """The passes that decide where each window gathers values.
 
-A window gathers values in the bolt that a link leads to. That bolt knows when the window is complete; a bolt after it,
-with several tasks before it, doesn't. So what aggregates a window must be in the bolt that gathers it.
+A window gathers values in the bolt that a link leads to. That bolt knows when the window is complete. A bolt after it
+does not, since several tasks may feed it. So a window must be aggregated in the bolt that gathers it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def in_windows(graph: Graph) -> set[int]:
 def delay_windows(graph: Graph) -> Graph:
     """Moves windows to later links, so that values are gathered where they are aggregated.
 
-    A window can be moved behind operations on single values: its values are the same before and after them. This is
-    done where values change tasks, or meet another stream, between the window and the aggregation. A window of a
-    number of values counts those that get there then.
+    A window can be moved after operations on single values, since each value belongs to the same window before and
+    after them. This is done if values change tasks, or meet another stream, between the window and the aggregation. A
+    window of a number of values then counts the values that arrive there.
     """
     for number in list(graph.nodes):
         node = graph.nodes[number]
@@ -45,7 +45,7 @@ def delay_windows(graph: Graph) -> Graph:
 def keep_windows_in_one_task(graph: Graph) -> Graph:
     """Lets one task aggregate a window whose results are aggregated again.
 
-    Several tasks don't know from each other when a window is complete.
+    Several tasks don't know of each other when a window is complete.
     """
     windowed = in_windows(graph)
     for node in graph.operations():
@@ -58,12 +58,12 @@ def keep_windows_in_one_task(graph: Graph) -> Graph:
 
 
 def _may_be_delayed(graph: Graph, number: int) -> bool:
-    """Whether all that gets values of an operation can gather them itself."""
+    """Whether everything that receives an operation's values can gather them itself."""
     return all(isinstance(node, Operation) and not node.processor.ends_window for node in graph.consumers(number))
 
 
 def _is_aggregated_elsewhere(graph: Graph, number: int) -> bool:
-    """Whether values of an operation reach an aggregation that is, or may be, in another bolt."""
+    """Whether an operation's values reach an aggregation that is, or may be, in another bolt."""
     for consumer in graph.consumers(number):
         if not isinstance(consumer, Operation) or consumer.processor.ends_window:
             continue

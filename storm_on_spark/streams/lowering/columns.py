@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class _ColumnsBolt:
-    """What the bolts have in common."""
+    """The common base of the bolts."""
 
     program: Program
 
@@ -54,9 +54,9 @@ class _ColumnsBolt:
         """Executes operations, one after the other.
 
         Args:
-            operations: what is left to do.
+            operations: those still to be executed.
             given: the input, and the row of the bolt's input that each of its rows comes from.
-            done: results of operations before.
+            done: results of earlier operations.
             emit: called with results, the rows that they come from, and the stream.
         """
         import numpy as np
@@ -141,7 +141,7 @@ class StatefulColumnsBolt(_BatchByBatch, StatefulBatchBolt):
 
 
 class WindowedColumnsBolt(_ColumnsBolt, BatchWindowedBolt):
-    """Aggregates columns in windows, and executes operations on columns on the results."""
+    """Aggregates columns in windows, and executes column operations on the results."""
 
     def __init__(self, program: Program, title: str, window: Window) -> None:
         self.program = program

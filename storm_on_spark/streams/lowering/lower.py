@@ -1,4 +1,4 @@
-"""From a graph to a topology: the one place where operations become bolts."""
+"""From a graph to a topology: only here do operations become bolts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lower(graph: Graph) -> Topology:
 
 
 class Lowering:
-    """Makes the topology of a graph whose operations are in groups. Front ends may redefine names and bolts."""
+    """Makes the topology of a graph with grouped operations. Front ends may override names and bolts."""
 
     def __init__(self, graph: Graph, groups: list[Group]) -> None:
         self._graph = graph
@@ -70,7 +70,7 @@ class Lowering:
         return topology
 
     def _check_time(self, topology: Topology) -> None:
-        """Checks that tuples bring the times that windows take from them."""
+        """Checks that tuples have the field from which windows take their time."""
         for node in self._graph.nodes.values():
             field = None if isinstance(node, Operation) else self._timed.get(node.id)
             spec = topology[self._names[node.id]].streams.get(DEFAULT_STREAM)
@@ -171,7 +171,7 @@ class Lowering:
         return Shape.PAIR if node.pairs else Shape.VALUE
 
     def _timestamp_fields(self) -> dict[int, str]:
-        """Returns, by operation, the field with the time of the event that windows after it need."""
+        """Returns, by operation, the field with the event time that windows after it need."""
         needed: dict[int, str] = {}
         for node in reversed(list(self._graph.nodes.values())):
             for link in node.links:
@@ -193,7 +193,7 @@ def _grouping(operation: Operation, link: Link) -> Grouping:
     """Returns the grouping of a link between two bolts."""
     if link.grouping is not None:
         return link.grouping
-    # Pairs that are where their key is have no grouping, in case both operations share a bolt.
+    # Pairs that are already in their key's task get no grouping, in case both operations share a bolt.
     return BY_KEY if operation.processor.by_key and operation.parallelism > 1 else ShuffleGrouping()
 
 

@@ -1,4 +1,4 @@
-"""Windows that keep partial results: how operations and the panes of windows come together."""
+"""Windows that keep partial results: the connection of operations to the panes of windows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ATOMS: Final = (int, float, str, bytes, bool, type(None))
 
 
 class Folds(Aggregate):
-    """The aggregations of a bolt, as one. A partial result is the number of one of them, and its accumulator.
+    """The aggregations of a bolt, combined. A partial result is the number of an aggregation and its accumulator.
 
     Args:
         operations: aggregations.
@@ -44,11 +44,11 @@ class Folds(Aggregate):
     def merge(self, one: Any, other: Any) -> Any:
         """Merges two accumulators of the same aggregation."""
         number, accumulator = one
-        # It may be changed in place, and is the partial result of a slide, which has to stay.
+        # The accumulator may be changed in place, but it is the partial result of a slide, which must stay.
         return number, self._foldings[number].merge(owned(accumulator), other[1])
 
     def inverse(self, total: Any, partial: Any) -> Any:
-        """Takes away what can be taken away."""
+        """Removes a partial result from the total if the aggregation can do so."""
         number, accumulator = total
         left = self._foldings[number].inverse(accumulator, partial[1])
         return None if left is None else (number, left)
@@ -81,37 +81,37 @@ class PartialsExecutor(AggregateExecutor):
 
 
 class PartialsOfWindow(Partials):
-    """What one aggregation adds to the window, and has in it.
+    """The part of the window that belongs to one aggregation.
 
     Args:
         number: of the aggregation in its bolt.
-        alone: whether it is the only one there.
+        alone: whether it is the only one in the bolt.
         sliding: whether slides are in several windows.
     """
 
     def __init__(self, number: int, *, alone: bool, sliding: bool) -> None:
         self._number, self._alone, self._sliding = number, alone, sliding
-        #: What the tuple that is looked at adds.
+        #: What the present tuple adds.
         self.entries: list[tuple[Any, Any]] = []
         #: The window that is evaluated.
         self.window: AggregateWindow | None = None
 
     def add(self, key: Any, value: Any) -> None:
         """Adds a value to the present slide."""
-        # A key alone is what a micro-batch can look up for all its tuples at once.
+        # A key alone, because a micro-batch can look up such keys for all its tuples at once.
         self.entries.append((key if self._alone else (self._number, key), (self._number, value)))
 
     def totals(self) -> Iterator[tuple[Any, Any]]:
-        """Yields the keys that have something in the window that is evaluated, with their accumulators."""
+        """Yields the keys that have values in the evaluated window, with their accumulators."""
         assert self.window is not None, "totals are those of a window"
         for key, ((number, accumulator),) in self.window.totals():
             if number == self._number:
-                # What gets it may change it, and a slide is in windows to come, too.
+                # The receiver may change it, but a slide is also part of later windows.
                 yield key if self._alone else key[1], owned(accumulator) if self._sliding else accumulator
 
 
 def owned(accumulator: Any) -> Any:
-    """Returns an accumulator that may be changed in place, which the given one must not."""
+    """Returns a copy of an accumulator, for changes in place."""
     return accumulator if isinstance(accumulator, _ATOMS) else copy.deepcopy(accumulator)
 
 

@@ -1,4 +1,4 @@
-"""Connecting the operations of one bolt: from descriptions to functions that call each other."""
+"""Connects the operations of a bolt: descriptions become functions that call each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Shape(Enum):
-    """How a tuple holds a value."""
+    """The form of a value in a tuple."""
 
     TUPLE = "the tuple itself"
     VALUE = "its first field"
@@ -29,7 +29,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """Where the tuples of a stream go."""
+    """The receiver of a stream's tuples."""
 
     component: str
     stream: str
@@ -45,14 +45,14 @@ class Program:
     operations: tuple[Operation, ...]
     entries: tuple[Entry, ...]
     outputs: Mapping[Port, str]
-    """The streams of the results that other bolts get."""
+    """The streams of the results that other bolts receive."""
     windowed: bool = False
     timestamp_field: str | None = None
-    """The field with the time of the event, which results carry on; None if no window needs it."""
+    """The field with the event time, which results carry along; None if no window needs it."""
 
     @property
     def layout(self) -> str:
-        """What the state holds, in words: a checkpoint with another layout can't be continued."""
+        """A description of the state's layout; a checkpoint with another layout can't be continued."""
         return ", ".join(operation.processor.name for operation in self._keepers())
 
     def _keepers(self) -> list[Operation]:
@@ -93,9 +93,10 @@ class Program:
         Args:
             emit: called with values and stream.
             stores: from `stores`.
-            held: what operations keep until the end of the window or batch, by operation; empty at its beginning.
+            held: the data that operations keep until the end of the window or batch, by operation; empty at its
+                beginning.
             batch: the id of the batch that the tuples belong to, if any.
-            task: what a front end gives to its operations.
+            task: data of a front end for its operations.
             partials: where operations keep partial results of windows, by operation.
         """
         running = Running(self, emit)
@@ -148,11 +149,11 @@ class Running:
     def __init__(self, program: Program, emit: Callable[[Sequence[Any], str], None]) -> None:
         self._emit = emit
         self._timed = program.timestamp_field
-        #: What takes the tuples of each (component, stream).
+        #: The receiver of the tuples of each (component, stream).
         self.entries: dict[tuple[str, str], list[Consume]] = {}
-        #: What ends a window, in the operations' order.
+        #: The calls at a window's end, in the operations' order.
         self.finishes: list[Callable[[], None]] = []
-        #: The time of the event that is processed, for results.
+        #: The event time of the present tuple, for results.
         self.timestamp: Any = None
 
     def take(self, tup: Tuple) -> None:
@@ -172,7 +173,7 @@ class Running:
             finish()
 
     def emitter(self, stream: str, operation: Operation) -> Consume:
-        """Returns what emits an operation's results on a stream."""
+        """Returns a function that emits an operation's results on a stream."""
         emit, pairs = self._emit, operation.pairs
         if operation.fields is not None:
             return lambda row: emit(row, stream)
@@ -219,7 +220,7 @@ class ScopedState:
 
 
 class _NoState:
-    """The store of operations that keep nothing."""
+    """The store of operations without state."""
 
     def get(self, key: Any, default: Any = None) -> Any:
         return default

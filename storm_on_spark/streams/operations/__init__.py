@@ -1,1 +1,1 @@
-"""Operations: what happens to the values of a stream, one class each. Pure: values and state in, values out."""
+"""Operations on the values of a stream, one class each. Pure: values and state in, values out."""

@@ -13,7 +13,7 @@ from storm_on_spark.streams.operations.aggregators import Collect, CombinerAggre
 from storm_on_spark.streams.operations.processor import Bound, Place, Processor
 
 _NONE: Final = object()
-"""Stands for no value so far, which None doesn't: a reduction may give None."""
+"""Stands for no value so far. None can't, because a reduction may give None."""
 
 
 _Steps = tuple[Callable[[Any, Any], Any], "Callable[[Any], Any] | None"]
@@ -28,7 +28,7 @@ class Folding(Processor):
     by_key = True
 
     def _steps(self) -> _Steps:
-        """Returns what folds a value into an accumulator, or into `_NONE`, and what makes a result of it."""
+        """Returns two functions: one folds a value into an accumulator, or into `_NONE`; the other makes the result."""
         raise NotImplementedError
 
     @property
@@ -46,11 +46,11 @@ class Folding(Processor):
         raise NotImplementedError(f"{self.name} can't merge what it has of two parts of a window")
 
     def inverse(self, total: Any, gone: Any) -> Any:
-        """Returns an accumulator without the values of another; None if that can't be."""
+        """Returns an accumulator without the values of another; None if that is impossible."""
         return None
 
     def bind(self, place: Place) -> Bound:
-        """Returns the aggregation, of single values, of the values of windows, or of what windows keep of them."""
+        """Returns the aggregation of single values, of the values of windows, or of partial results in windows."""
         (forward,), (fold, result), by_key = place.forward, self._steps(), self.by_key
         if not place.windowed:
             get, put = place.store.get, place.store.put
@@ -106,7 +106,7 @@ class AggregateByKey(Folding):
             return apply(init() if accumulator is _NONE else accumulator, value)
 
         result = getattr(self.aggregator, "result", None)
-        # The accumulator itself, unless the aggregator has a method of its own.
+        # The accumulator itself, unless the aggregator defines the method.
         return fold, None if getattr(result, "__func__", None) is CombinerAggregator.result else result
 
     @property
@@ -142,7 +142,7 @@ class GroupByKey(AggregateByKey):
 
     @property
     def folds(self) -> bool:
-        """Not into less than all values."""
+        """Returns None: there is nothing smaller than all values."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""Aggregators: how values become one result, and how partial results become one."""
+"""Aggregators: they combine values, or partial results, into one result."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class CombinerAggregator:
     """Turns any number of values into one result; Storm's `CombinerAggregator`.
 
     Subclass it for an aggregation of your own, or use `of`. An accumulator may be changed in place. With a method
-    `merge` a sliding window keeps accumulators instead of values, one for each key and slide; `init` must be neutral
-    then: merged with it, an accumulator stays what it is.
+    `merge`, a sliding window keeps accumulators instead of values, one for each key and slide. Then `init` must be
+    neutral: merging it leaves an accumulator unchanged.
 
     Example:
         >>> class Longest(CombinerAggregator):
@@ -34,8 +34,8 @@ class CombinerAggregator:
         """Returns an aggregator of functions.
 
         Args:
-            initial: the accumulator before the first value, of which every key gets a copy; or a type or function
-                that returns it.
+            initial: the accumulator before the first value; every key gets a copy. Or a type or function that returns
+                it.
             accumulate: called with accumulator and value; returns the new accumulator.
             combine: called with two accumulators; returns one for the values of both. With it, `initial` must be
                 neutral, as 0 is for a sum.
@@ -60,9 +60,9 @@ class CombinerAggregator:
         return type(self).merge is not CombinerAggregator.merge
 
     def inverse(self, total: Any, gone: Any) -> Any:
-        """Returns `total` without the values of `gone`, which was merged into it; None if that can't be.
+        """Returns `total` without the values of `gone`, which was merged into it; None if that is impossible.
 
-        A sliding window calls it for what has left; without it, all slides of the window are merged again.
+        A sliding window calls it for slides that have left it. Without it, all slides of the window are merged again.
         """
         return None
 
@@ -205,12 +205,12 @@ class Collect(CombinerAggregator):
 
     @property
     def merges(self) -> bool:
-        """Not in a way that saves anything: the accumulator has all values."""
+        """Returns None, since subtracting would save nothing: the accumulator has all values."""
         return False
 
     def merge(self, first: list[Any], second: list[Any]) -> list[Any]:  # noqa: D102
         return [*first, *second]
 
     def result(self, accumulator: list[Any]) -> list[Any]:
-        """Returns a copy: the accumulator goes on growing."""
+        """Returns a copy, because the accumulator keeps growing."""
         return list(accumulator)

@@ -1,4 +1,4 @@
-"""Aggregations of columns in windows, which Arrow works out."""
+"""Aggregations of columns in windows, computed by Arrow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ColumnAggregate(ColumnProcessor):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """As the user calls it."""
+        """The user's name for it."""
         return self.called
 
     @property
@@ -49,7 +49,7 @@ class ColumnAggregate(ColumnProcessor):
         return self.keyed
 
     def apply(self, batch: pyarrow.RecordBatch) -> tuple[pyarrow.RecordBatch, numpy.ndarray[Any, Any] | None]:
-        """Not called: a windowed bolt has the results."""
+        """Not called: a windowed bolt computes the results."""
         raise NotImplementedError(f"{self.name} works on windows")
 
 
@@ -65,7 +65,7 @@ def is_of_columns(processor: AggregateByKey, columns: tuple[str, ...]) -> bool:
 
 
 def on_columns(processor: Processor, columns: tuple[str, ...]) -> ColumnAggregate | None:
-    """Returns an aggregation as one of columns; None if Arrow has none that gives the same.
+    """Returns an aggregation as one of columns; None if Arrow has no equal one.
 
     Args:
         processor: the aggregation.

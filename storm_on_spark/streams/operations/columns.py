@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
 _ROW: Final = "__row"
-"""The column that tells which row of the input a row comes from."""
+"""The column with the number of the input row that a row comes from."""
 
 
 @dataclass(frozen=True)
 class ColumnProcessor(Processor):
-    """An operation on record batches. It keeps nothing."""
+    """An operation on record batches. It has no state."""
 
     fields: tuple[str, ...]
     """The columns of its results."""

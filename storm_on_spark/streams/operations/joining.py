@@ -1,7 +1,7 @@
 """Operations on two streams of pairs: joins, and grouping of both by key.
 
-In a window all values of both streams meet. Outside of windows a value meets those of the other stream that came before
-it, and what is without a partner then is a result of an outer join at once.
+In a window all values of both streams are joined. Outside of windows a value is joined with those of the other stream
+that came before it. If there is none, an outer join emits the value at once without a partner.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class CoGroupByKey(Processor):
 
 
 def _add(store: Store, side: int, key: Any, value: Any) -> None:
-    # A value a row, so that a micro-batch writes new values only.
+    # One row for each value, so that a micro-batch writes only new values.
     count = store.get((side, key), 0)
     store.put((side, key, count), value)
     store.put((side, key), count + 1)

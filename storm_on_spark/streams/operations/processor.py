@@ -1,4 +1,4 @@
-"""The base of operations: a description that can be pickled, and what it becomes in a task."""
+"""The base of operations: a description that can be pickled, and its form in a task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Consume: TypeAlias = Callable[[Any], None]
 
 
 class Store(Protocol):
-    """State of one operation in one task: what `KeyValueState` offers, without the keys of other operations."""
+    """State of one operation in one task: like `KeyValueState`, but only with the keys of this operation."""
 
     def get(self, key: Any, default: Any = None) -> Any:
         """Returns the value of `key`, or `default`."""
@@ -31,65 +31,64 @@ class Store(Protocol):
 
 
 class Partials(Protocol):
-    """The partial results of one operation, by slide of the window: they are kept instead of the window's values."""
+    """The partial results of one operation, by slide of the window, kept instead of the window's values."""
 
     def add(self, key: Any, value: Any) -> None:
         """Adds a value to the present slide."""
 
     def totals(self) -> Iterator[tuple[Any, Any]]:
-        """Yields the keys that have something in the window that is evaluated, with their accumulators."""
+        """Yields the keys that have values in the evaluated window, with their accumulators."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an operation is executed."""
+    """The surroundings in which an operation is executed."""
 
     forward: Sequence[Consume]
-    """Takes the results, one function for each output."""
+    """Functions that take the results, one for each output."""
     store: Store
     """The operation's state."""
     windowed: bool
-    """Whether values come window by window: results for a whole window are due in `Bound.finish`."""
+    """Whether values come window by window; then results for a whole window are due in `Bound.finish`."""
     held: dict[Any, Any] = field(default_factory=dict)
-    """What it keeps until the end of the window; picklable."""
+    """Its data until the end of the window; picklable."""
     partials: Partials | None = None
-    """Where it keeps partial results of windows instead; None if it gets the values of one window after another."""
+    """Its partial results of windows, if it keeps these; None if it gets the values of one window after another."""
     batch: Any = None
-    """The batch that the values belong to, where they come in batches with an id: a batch is a window."""
+    """The batch that the values belong to, if they come in batches with an id; a batch is a window."""
     task: Any = None
-    """What a front end gives to its operations."""
+    """Data of a front end for its operations."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """An operation in a task."""
+    """An operation that is connected in a task."""
 
     inputs: Sequence[Consume]
-    """Takes the values of each input."""
+    """Functions that take the values of each input."""
     finish: Callable[[], None] | None = None
     """Called at the end of each window, after all its values."""
 
 
 @dataclass(frozen=True)
 class Processor(ABC):
-    """What an operation does.
+    """The description of an operation.
 
-    Its functions are the user's. What it keeps between two values is in the store, or, within a window, in
-    `Place.held`.
+    Its functions are the user's. Its data between two values is in the store, or, within a window, in `Place.held`.
     """
 
     name: ClassVar[str]
-    """As the user calls it."""
+    """The user's name for it."""
     stateful: ClassVar[bool] = False
-    """Whether it keeps something from one value to the next, outside of windows."""
+    """Whether it has state from one value to the next, outside of windows."""
     gathers: ClassVar[bool] = False
     """Whether it gives results for a whole window instead of for each value."""
     by_key: ClassVar[bool] = False
     """Whether one task has to get all pairs with one key."""
     ends_window: ClassVar[bool] = False
-    """Whether what comes after it belongs to no window any more."""
+    """Whether its results no longer belong to a window."""
     acts: ClassVar[bool] = False
-    """Whether it is there for what it does with each value, so that it matters in how many windows it sees it."""
+    """Whether it is used for its side effect, so that it matters in how many windows it gets a value."""
 
     @property
     def outputs(self) -> int:
@@ -98,7 +97,7 @@ class Processor(ABC):
 
     @property
     def beside(self) -> int | None:
-        """The operation in whose bolt it has to be, because it uses that one's state."""
+        """The operation whose bolt it must share, because it uses that operation's state."""
         return None
 
     @property
@@ -108,7 +107,7 @@ class Processor(ABC):
 
     @property
     def merges(self) -> bool:
-        """Whether the accumulators of parts of a window can be made one; if so, it `folds`."""
+        """Whether the accumulators of parts of a window can be merged; if so, it `folds`."""
         return False
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: B027

@@ -1,4 +1,4 @@
-"""Operations on single values. They keep nothing, so they run in one call with what comes before them."""
+"""Operations on single values. They have no state, so they run in the same call as the operation before them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class FlatMapValues(Map):
 
 @dataclass(frozen=True)
 class Filter(Map):
-    """The values for which a function returns something true."""
+    """The values for which a function returns a true value."""
 
     name = "filter"
 
@@ -150,7 +150,7 @@ class Print(ForEach):
 
 @dataclass(frozen=True)
 class Branch(Processor):
-    """Each value at the output of the first function that returns something true, or at none."""
+    """Each value at the output of the first function that returns a true value, or at none."""
 
     predicates: tuple[Callable[[Any], Any], ...]
     name = "branch"
@@ -190,7 +190,7 @@ def checked_pair(result: Any) -> Any:
     """Returns a pair of key and value.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the value is not a pair.
     """
     if isinstance(result, (tuple, list)) and len(result) == _PAIR:
         return result

@@ -1,7 +1,6 @@
 """The surroundings of one component under test: a topology made of it and stand-ins, compiled as any other.
 
-So a unit test meets the configuration, context, streams and error messages that the component will meet when
-it runs, and no Spark.
+So a unit test has the same configuration, context, streams and error messages as a running component, without Spark.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class Bench:
         task_index: which of them is under test.
 
     Raises:
-        InvalidTopologyError: the component is none, or declares what it can't.
-        ConfigError: a key or value of `conf` makes no sense.
+        InvalidTopologyError: it is not a component, or has an invalid declaration.
+        ConfigError: a key or value of `conf` is invalid.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Bench:
         self._wiring = Wiring(self._plan)
         self._lenient = not targets
         self.conf: Mapping[str, Any] = self._wiring.conf(name)
-        #: Where the context says that child processes have their files.
+        #: The folder that the context gives for files of child processes.
         self.pid_dir = str(run_folder(f"test-{uuid.uuid4().hex}"))
         self.task = self._plan.components[name].tasks[task_index]
 
@@ -87,7 +86,7 @@ class Bench:
 
     @property
     def stateless(self) -> bool:
-        """Whether the compiler takes the component for stateless, so that nothing of it is saved."""
+        """Whether the compiler considers the component stateless, so that nothing of it is saved."""
         return self._plan.components[self.name].stateless
 
     @property
@@ -104,11 +103,11 @@ class Bench:
         return context
 
     def output(self, context: TopologyContext) -> TaskOutput:
-        """Returns an output with the checks of the runtime."""
+        """Returns an output with the runtime's checks."""
         return _LenientOutput(self._wiring, context) if self._lenient else TaskOutput(self._wiring, context)
 
     def spec(self) -> RunSpec:
-        """Returns the component as it would be shipped to a worker.
+        """Returns the component in the form in which it is shipped to a worker.
 
         Raises:
             ComponentError: it can't be pickled.
@@ -125,7 +124,7 @@ def make_context(
     tasks: int = 1,
     task_index: int = 0,
 ) -> TopologyContext:
-    """Returns a context as `open` or `prepare` would get it.
+    """Returns a context like that for `open` or `prepare`.
 
     Args:
         component: the spout or bolt under test.
@@ -136,8 +135,8 @@ def make_context(
         task_index: which of them is asking.
 
     Raises:
-        InvalidTopologyError: the component is none, or declares what it can't.
-        ConfigError: a key or value of `conf` makes no sense.
+        InvalidTopologyError: it is not a component, or has an invalid declaration.
+        ConfigError: a key or value of `conf` is invalid.
 
     Example:
         >>> from storm_on_spark.testing import ListSpout
@@ -150,7 +149,7 @@ def make_context(
 
 
 def sources_of(inputs: Iterable[Tuple | pa.RecordBatch]) -> dict[GlobalStreamId, Fields]:
-    """Returns the streams that inputs come from; those of the system don't count."""
+    """Returns the streams that inputs come from, without those of the system."""
     found: dict[GlobalStreamId, Fields] = {}
     for item in inputs:
         if not isinstance(item, Tuple):
@@ -161,7 +160,7 @@ def sources_of(inputs: Iterable[Tuple | pa.RecordBatch]) -> dict[GlobalStreamId,
 
 
 class _LenientOutput(TaskOutput):
-    """Takes direct emits to any task: a test that names no receivers doesn't care which there are."""
+    """Accepts direct emits to any task, for tests that name no receivers."""
 
     def emit_direct(self, task: int, stream: str, values: Any, anchor: Anchor) -> None:
         self.check(stream, values, direct=True)
@@ -206,13 +205,13 @@ def _surround(
     if isinstance(component, (BaseRichSpout, BatchSpout)):
         builder.set_spout(name, component, tasks)
     else:
-        # What isn't a bolt either is refused by the builder.
+        # The builder refuses anything that is not a bolt either.
         bolt = builder.set_bolt(name, component, tasks)  # type: ignore[arg-type]
         for source, fields in sources.items():
             bolt.grouping(source, ShuffleGrouping())
             senders.setdefault(source.component, {})[source.stream] = fields
         if not senders.keys() - targets.keys() - {name}:
-            # A bolt that hears only from a cycle still needs a spout to start it.
+            # A bolt whose only input is a cycle still needs a spout to start it.
             bolt.shuffle_grouping("source")
             senders["source"] = {DEFAULT_STREAM: Fields("value")}
     declarer = OutputFieldsDeclarer(name)

@@ -35,21 +35,21 @@ BoltCollector = RecordingCollector | RecordingBasicCollector | RecordingBatchCol
 class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
     """A prepared bolt that a test feeds.
 
-    What the bolt raises, other than `FailedException` where that is allowed, reaches the test.
+    Exceptions of the bolt reach the test, except a `FailedException` where that is allowed.
 
     Args:
-        bolt: the bolt; this very object is tested, so its attributes can be looked at.
+        bolt: the bolt; this object itself is tested, so a test can look at its attributes.
         sources: inputs like those that it will receive, so that its context knows their streams.
         name: its component id.
         conf: configuration over the defaults.
-        targets: the components that subscribe to it, with their numbers of tasks; for None direct emits may
-            go to any task.
+        targets: the components that subscribe to it, with their numbers of tasks; None to allow direct emits to any
+            task.
         tasks: how many tasks the bolt has.
         task_index: which of them this is.
 
     Raises:
-        InvalidTopologyError: the bolt is none, or declares what it can't.
-        ConfigError: a key or value of `conf` makes no sense.
+        InvalidTopologyError: it is not a bolt, or has an invalid declaration.
+        ConfigError: a key or value of `conf` is invalid.
 
     Example:
         >>> from collections import Counter
@@ -93,7 +93,7 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
         self._now_ms = 0
         self._context = self._new_context()
         output = bench.output(self._context)
-        #: What the bolt did so far, restarts included.
+        #: The actions of the bolt so far, including before restarts.
         self.collector: BoltCollector
         if bench.kind is ComponentKind.BOLT:
             self.collector = RecordingCollector(output=output)
@@ -108,16 +108,16 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
 
     @property
     def bolt(self) -> Any:
-        """The instance; another one after `restart`."""
+        """The instance; a new one after `restart`."""
         return self._instance
 
     def execute(self, *inputs: Tuple | pa.RecordBatch) -> None:
-        """Lets the bolt execute tuples, or record batches for a `BatchBolt`.
+        """Makes the bolt execute tuples, or record batches for a `BatchBolt`.
 
-        A `BatchBolt` gets tuples as batches, neighbours from one stream together.
+        A `BatchBolt` gets consecutive tuples of the same stream as one batch.
 
         Raises:
-            TupleError: the bolt emitted something that does not fit, or got something that it can't take.
+            TupleError: the bolt emitted something invalid, or was given something that it can't take.
         """
         bolt = self._instance
         _check(bolt, inputs)
@@ -134,14 +134,15 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
             bolt.finish_micro_batch()
 
     def tick(self) -> None:
-        """Lets the bolt execute a tick tuple."""
+        """Makes the bolt execute a tick tuple."""
         rate = self._bench.conf.get("topology.tick.tuple.freq.secs") or 1
         self.execute(make_tick_tuple(float(rate)))
 
     def advance(self, seconds: float) -> None:
-        """Moves the topology's time on, which starts at 0; the bolt executes each timer in its turn.
+        """Advances the topology's time, which starts at 0; the bolt executes the timers that fall due, in order.
 
-        As in a topology whose micro-batches are as short as can be: what falls due at one moment comes in one of them.
+        This is like a topology with the shortest possible micro-batches: timers that are due at the same time come in
+        the same one.
         """
         end = self._now_ms + round(1000 * seconds)
         timers = self._bench.timers
@@ -163,11 +164,11 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
     def restart(self) -> None:
         """Affects the bolt like a crash between two micro-batches.
 
-        A fresh copy is prepared, and gets the attributes of the old one that can be pickled, unless the
-        compiler takes the bolt for stateless.
+        A fresh copy is prepared, and gets the attributes of the old one that can be pickled, unless the compiler
+        considers the bolt stateless.
 
         Raises:
-            ComponentError: the bolt can't be pickled, or its state can't.
+            ComponentError: the bolt or its state can't be pickled.
         """
         if isinstance(self.state, StoredState) and (written := self.state.commit(self._store, self._entries)):
             self._entries = written.entries
@@ -226,7 +227,7 @@ class BoltTester(Tester[BaseRichBolt | BaseBasicBolt | BatchBolt]):
 
 
 def run_bolt(bolt: Bolt, inputs: Iterable[Tuple | pa.RecordBatch], conf: Mapping[str, Any] | None = None) -> Any:
-    """Prepares a bolt, lets it execute all inputs and cleans it up.
+    """Prepares a bolt, makes it execute all inputs, and cleans it up.
 
     Args:
         bolt: the bolt.
@@ -268,7 +269,7 @@ def _check(bolt: Bolt, inputs: Iterable[Tuple | pa.RecordBatch]) -> None:
 
 
 def _batches(inputs: Sequence[Tuple | pa.RecordBatch]) -> Iterable[tuple[GlobalStreamId, pa.RecordBatch]]:
-    """Yields record batches as they are, and neighbouring tuples of one stream as one batch, each with its stream."""
+    """Yields record batches unchanged, and consecutive tuples of one stream as one batch, each with its stream."""
     for source, group in groupby(inputs, lambda item: _source(item)):
         if source is None:
             yield from ((GlobalStreamId("source"), batch) for batch in group)

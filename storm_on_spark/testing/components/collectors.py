@@ -1,7 +1,7 @@
 """Collector doubles: the runtime's own collectors, which also record every call.
 
-So an emit that the runtime would refuse is refused here, with the same error. A double that knows no
-component takes every stream and any number of values.
+So an emit that the runtime would refuse is refused here, with the same error. A double without a component accepts
+every stream and any number of values.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class RecordingCollector(RichCollector):
     """A double for a `BaseRichBolt`.
 
     Args:
-        component: the bolt under test, so that its declared streams are enforced; anything goes for None.
-        output: where emits are checked; made from `component` for None.
+        component: the bolt under test, so that its declared streams are enforced; None to accept anything.
+        output: checks emits; made from `component` for None.
 
     Example:
         >>> from storm_on_spark.testing import make_tuple
@@ -52,17 +52,17 @@ class RecordingCollector(RichCollector):
         super().__init__(output or _output_for(component))
         #: All emits in order.
         self.emitted: list[Emission] = []
-        #: Input tuples that were acked; a further ack or fail of one is ignored, as in Storm.
+        #: Input tuples that were acked; another ack or fail of the same tuple is ignored, as in Storm.
         self.acked: list[Tuple] = []
         #: Input tuples that were failed.
         self.failed: list[Tuple] = []
-        #: Input tuples whose message timeout was to start afresh.
+        #: Input tuples whose message timeout was to be restarted.
         self.timeouts_reset: list[Tuple] = []
-        #: What `report_error` was called with.
+        #: The arguments of `report_error`.
         self.errors: list[BaseException] = []
 
     def emit(self, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM) -> list[int]:
-        """Checks and writes down an emit; returns the receivers that the test named."""
+        """Checks and records an emit; returns the receivers that the test named."""
         anchors = _listed(anchors)
         tasks = super().emit(values, anchors, stream)
         self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, tuple(anchors)))
@@ -71,30 +71,30 @@ class RecordingCollector(RichCollector):
     def emit_direct(
         self, task: int, values: Sequence[Any], anchors: Anchors = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Checks and writes down a direct emit."""
+        """Checks and records a direct emit."""
         anchors = _listed(anchors)
         super().emit_direct(task, values, anchors, stream)
         self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, tuple(anchors), task=task))
 
     def ack(self, tup: Tuple) -> None:
-        """Writes down an ack."""
+        """Records an ack."""
         if not _settled(tup):
             self.acked.append(tup)
         super().ack(tup)
 
     def fail(self, tup: Tuple) -> None:
-        """Writes down a fail."""
+        """Records a fail."""
         if not _settled(tup):
             self.failed.append(tup)
         super().fail(tup)
 
     def reset_timeout(self, tup: Tuple) -> None:
-        """Writes down a wish for more time."""
+        """Records a request for more time."""
         super().reset_timeout(tup)
         self.timeouts_reset.append(tup)
 
     def report_error(self, error: BaseException) -> None:
-        """Writes down an error."""
+        """Records an error."""
         super().report_error(error)
         self.errors.append(error)
 
@@ -107,8 +107,8 @@ class RecordingBasicCollector(BasicCollector):
     """A double for a `BaseBasicBolt`; every emit is anchored to `current`.
 
     Args:
-        component: the bolt under test, so that its declared streams are enforced; anything goes for None.
-        output: where emits are checked; made from `component` for None.
+        component: the bolt under test, so that its declared streams are enforced; None to accept anything.
+        output: checks emits; made from `component` for None.
 
     Example:
         >>> from storm_on_spark.testing import make_tuple
@@ -129,29 +129,29 @@ class RecordingBasicCollector(BasicCollector):
         self.acked: list[Tuple] = []
         #: Input tuples on which the bolt raised `FailedException`.
         self.failed: list[Tuple] = []
-        #: Input tuples whose message timeout was to start afresh.
+        #: Input tuples whose message timeout was to be restarted.
         self.timeouts_reset: list[Tuple] = []
-        #: What was reported.
+        #: The reported errors.
         self.errors: list[BaseException] = []
 
     def emit(self, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> list[int]:
-        """Checks and writes down an emit; returns the receivers that the test named."""
+        """Checks and records an emit; returns the receivers that the test named."""
         tasks = super().emit(values, stream)
         self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, self._anchors()))
         return tasks
 
     def emit_direct(self, task: int, values: Sequence[Any], stream: str = DEFAULT_STREAM) -> None:
-        """Checks and writes down a direct emit."""
+        """Checks and records a direct emit."""
         super().emit_direct(task, values, stream)
         self.emitted.append(Emission(thaw(freeze(tuple(values))), stream, self._anchors(), task=task))
 
     def reset_timeout(self, tup: Tuple) -> None:
-        """Writes down a wish for more time."""
+        """Records a request for more time."""
         super().reset_timeout(tup)
         self.timeouts_reset.append(tup)
 
     def report_error(self, error: BaseException) -> None:
-        """Writes down an error."""
+        """Records an error."""
         super().report_error(error)
         self.errors.append(error)
 
@@ -167,8 +167,8 @@ class RecordingBatchCollector(BatchCollector):
     """A double for a `BatchBolt`. Call `begin` with the input batch before `execute_batch`.
 
     Args:
-        component: the bolt under test, so that its declared streams are enforced; anything goes for None.
-        output: where emits are checked; made from `component` for None.
+        component: the bolt under test, so that its declared streams are enforced; None to accept anything.
+        output: checks emits; made from `component` for None.
 
     Example:
         >>> import pyarrow as pa
@@ -187,11 +187,11 @@ class RecordingBatchCollector(BatchCollector):
         self.acked: list[int] = []
         #: Positions, among all input rows, of those that failed.
         self.failed: list[int] = []
-        #: What was reported.
+        #: The reported errors.
         self.errors: list[BaseException] = []
 
     def begin(self, batch: pyarrow.RecordBatch) -> None:
-        """Says which batch the bolt executes next."""
+        """Sets the batch that the bolt executes next."""
         self.offset += self.rows
         self.rows = batch.num_rows
 
@@ -201,7 +201,7 @@ class RecordingBatchCollector(BatchCollector):
         self.acked += [row for row in range(self.offset, self.offset + self.rows) if row not in gone]
 
     def emit(self, batch: pyarrow.RecordBatch, parent: Any = None, stream: str = DEFAULT_STREAM) -> None:
-        """Checks and writes down an emit."""
+        """Checks and records an emit."""
         super().emit(batch, parent, stream)
         if parent is not None:
             parents = np.asarray(parent, dtype=np.int64).tolist()
@@ -212,14 +212,14 @@ class RecordingBatchCollector(BatchCollector):
         self.emitted.append(BatchEmission(owned(batch), tuple(parents), stream))
 
     def fail(self, rows: Any) -> None:
-        """Writes down failed rows."""
+        """Records failed rows."""
         super().fail(rows)
         known = set(self.failed)
         positions = (np.asarray(rows, dtype=np.int64) + self.offset).tolist()
         self.failed += [row for row in dict.fromkeys(positions) if row not in known]
 
     def report_error(self, error: BaseException) -> None:
-        """Writes down an error."""
+        """Records an error."""
         super().report_error(error)
         self.errors.append(error)
 
@@ -232,8 +232,8 @@ class RecordingSpoutCollector(SpoutOutputCollector):
     """A double for a `BaseRichSpout`.
 
     Args:
-        component: the spout under test, so that its declared streams are enforced; anything goes for None.
-        output: where emits are checked; made from `component` for None.
+        component: the spout under test, so that its declared streams are enforced; None to accept anything.
+        output: checks emits; made from `component` for None.
 
     Example:
         >>> collector = RecordingSpoutCollector()
@@ -248,15 +248,15 @@ class RecordingSpoutCollector(SpoutOutputCollector):
         self.emitted: list[Emission] = []
         #: Message ids that are neither acked nor failed, in emit order.
         self.pending: list[Any] = []
-        #: Message ids that the spout was told to be acked.
+        #: Message ids whose acks the spout was told of.
         self.acked: list[Any] = []
-        #: Message ids that the spout was told to have failed.
+        #: Message ids whose fails the spout was told of.
         self.failed: list[Any] = []
-        #: What `report_error` was called with.
+        #: The arguments of `report_error`.
         self.errors: list[BaseException] = []
 
     def emit(self, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM) -> list[int]:
-        """Checks and writes down an emit; returns the receivers that the test named."""
+        """Checks and records an emit; returns the receivers that the test named."""
         tasks = self._output.emits[stream](values, UNANCHORED)
         self._record(Emission(thaw(freeze(tuple(values))), stream, message_id=message_id))
         return tasks
@@ -264,12 +264,12 @@ class RecordingSpoutCollector(SpoutOutputCollector):
     def emit_direct(
         self, task: int, values: Sequence[Any], message_id: Any = None, stream: str = DEFAULT_STREAM
     ) -> None:
-        """Checks and writes down a direct emit."""
+        """Checks and records a direct emit."""
         self._output.emit_direct(task, stream, values, UNANCHORED)
         self._record(Emission(thaw(freeze(tuple(values))), stream, message_id=message_id, task=task))
 
     def report_error(self, error: BaseException) -> None:
-        """Writes down an error."""
+        """Records an error."""
         self.errors.append(error)
 
     def pending_count(self) -> int:
@@ -289,12 +289,12 @@ class RecordingSpoutCollector(SpoutOutputCollector):
 class RecordingBatchSpoutCollector(BatchSpoutOutputCollector):
     """A double for a `BatchSpout`.
 
-    All message ids must have the type of the first. A running topology may let another pass, or refuse it: that
-    depends on when it writes to its log.
+    All message ids must have the type of the first. A running topology may accept another type or refuse it, depending
+    on when it writes to its log.
 
     Args:
-        component: the spout under test, so that its declared streams are enforced; anything goes for None.
-        output: where emits are checked; made from `component` for None.
+        component: the spout under test, so that its declared streams are enforced; None to accept anything.
+        output: checks emits; made from `component` for None.
 
     Example:
         >>> import pyarrow as pa
@@ -312,15 +312,15 @@ class RecordingBatchSpoutCollector(BatchSpoutOutputCollector):
         self.pending: list[Any] = []
         #: The Arrow type of all message ids; None before the first.
         self.id_type: pyarrow.DataType | None = None
-        #: Message ids that the spout was told to be acked.
+        #: Message ids whose acks the spout was told of.
         self.acked: list[Any] = []
-        #: Message ids that the spout was told to have failed.
+        #: Message ids whose fails the spout was told of.
         self.failed: list[Any] = []
-        #: What `report_error` was called with.
+        #: The arguments of `report_error`.
         self.errors: list[BaseException] = []
 
     def emit(self, batch: pyarrow.RecordBatch, message_ids: Any = None, stream: str = DEFAULT_STREAM) -> None:
-        """Checks and writes down an emit."""
+        """Checks and records an emit."""
         who = f'"{self._output.component}" (task {self._output.task})'
         given = ids_of_rows.of_emit(batch, message_ids, self.id_type, who)
         self._output.emit_batch(stream, batch, np.full(batch.num_rows, UNANCHORED, np.int64))
@@ -332,7 +332,7 @@ class RecordingBatchSpoutCollector(BatchSpoutOutputCollector):
             self.pending += tracked
 
     def report_error(self, error: BaseException) -> None:
-        """Writes down an error."""
+        """Records an error."""
         self.errors.append(error)
 
     def pending_count(self) -> int:
@@ -369,7 +369,7 @@ def _output_for(component: BaseComponent | None) -> TaskOutput:
 
 
 def _listed(anchors: Anchors) -> Sequence[Tuple]:
-    """Returns anchors as a sequence: an iterator would be empty by the time it is written down."""
+    """Returns anchors as a sequence: an iterator would be empty by the time it is recorded."""
     if anchors is None:
         return ()
     return (anchors,) if isinstance(anchors, Tuple) or not isinstance(anchors, Iterable) else tuple(anchors)

@@ -29,17 +29,17 @@ class SpoutTester(Tester[Spout]):
     """An open and active spout that a test drives.
 
     Args:
-        spout: the spout; this very object is tested, so its attributes can be looked at.
+        spout: the spout; this object itself is tested, so a test can look at its attributes.
         name: its component id.
         conf: configuration over the defaults.
-        targets: the components that subscribe to it, with their numbers of tasks; for None direct emits may
-            go to any task.
+        targets: the components that subscribe to it, with their numbers of tasks; None to allow direct emits to any
+            task.
         tasks: how many tasks the spout has.
         task_index: which of them this is.
 
     Raises:
-        InvalidTopologyError: the spout is none, or declares what it can't.
-        ConfigError: a key or value of `conf` makes no sense.
+        InvalidTopologyError: it is not a spout, or has an invalid declaration.
+        ConfigError: a key or value of `conf` is invalid.
 
     Example:
         >>> from storm_on_spark.testing import ListSpout
@@ -54,7 +54,7 @@ class SpoutTester(Tester[Spout]):
         >>> tester.collector.pending, tester.spout.exhausted()
         ([1], True)
 
-        A `BatchSpout` is asked for batches, and hears of many messages at once:
+        A `BatchSpout` is called for batches, and is told of many messages at once:
 
         >>> import pyarrow as pa
         >>> from storm_on_spark import BatchSpout, Fields
@@ -88,7 +88,7 @@ class SpoutTester(Tester[Spout]):
         bench = Bench(spout, name=name, conf=conf, targets=targets, tasks=tasks, task_index=task_index)
         super().__init__(spout, bench)
         self._context = bench.context()
-        #: What the spout did so far, restarts included.
+        #: The actions of the spout so far, including before restarts.
         self.collector: SpoutCollector
         output = bench.output(self._context)
         if bench.kind is ComponentKind.BATCH_SPOUT:
@@ -99,7 +99,7 @@ class SpoutTester(Tester[Spout]):
 
     @property
     def spout(self) -> Any:
-        """The instance; another one after `restart`."""
+        """The instance; a new one after `restart`."""
         return self._instance
 
     def next_tuple(self, calls: int = 1) -> list[Emission]:
@@ -120,7 +120,7 @@ class SpoutTester(Tester[Spout]):
         """Calls `next_batch` of a `BatchSpout` that many times; returns the emitted tuples.
 
         Raises:
-            StormError: it is no `BatchSpout`.
+            StormError: it is not a `BatchSpout`.
         """
         spout, collector = self._instance, self.collector
         if isinstance(spout, BaseRichSpout) or isinstance(collector, RecordingSpoutCollector):
@@ -134,7 +134,7 @@ class SpoutTester(Tester[Spout]):
         """Tells the spout that a tree is complete.
 
         Args:
-            message_id: the id; for a `BatchSpout` an iterable of ids, in any order: it gets them in one call.
+            message_id: the id; for a `BatchSpout`, an iterable of ids in any order, which it gets in one call.
 
         Raises:
             StormError: no message with that id is pending.
@@ -176,10 +176,10 @@ class SpoutTester(Tester[Spout]):
 
         A fresh copy is opened and gets the attributes of the old one that can be pickled.
 
-        Pending messages stay pending, and the fresh copy hears of their acks and fails.
+        Pending messages stay pending, and the fresh copy is told of their acks and fails.
 
         Raises:
-            ComponentError: the spout can't be pickled, or its state can't.
+            ComponentError: the spout or its state can't be pickled.
         """
         self._instance, state = self._reborn()
         self._context = self._bench.context()
@@ -203,7 +203,7 @@ class SpoutTester(Tester[Spout]):
         self.collector.pending.remove(message_id)
 
     def _settle_batch(self, method: str, given: Any) -> pa.Array:
-        """Takes messages from the pending ones; returns their ids in emit order, as the runtime tells them."""
+        """Removes messages from the pending ones; returns their ids in emit order, as the runtime reports them."""
         collector = self.collector
         assert isinstance(collector, RecordingBatchSpoutCollector)
         asked = self._listed(method, given)
@@ -258,12 +258,11 @@ def run_spout(
 
     Args:
         spout: the spout.
-        calls: how often to call; until the spout is exhausted and nothing is pending for None.
+        calls: how often to call; None to call until the spout is exhausted and nothing is pending.
         conf: configuration over the defaults.
-        ack: whether each message is acked at once; of a `BatchSpout` all that a call emitted together.
+        ack: whether each message is acked at once; for a `BatchSpout`, all messages of a call together.
 
-    Returns:
-        What the spout emitted.
+    Returns: The emitted tuples.
 
     Raises:
         TupleError: the spout emitted something that does not fit its streams.

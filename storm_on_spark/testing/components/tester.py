@@ -25,12 +25,12 @@ class Tester(ABC, Generic[B]):
         self._bench = bench
         self._shipped: RunSpec | ComponentError
         try:
-            # Now, since `open` or `prepare` may give the instance things that can't be pickled.
+            # Before `open` or `prepare`, which may add attributes that can't be pickled.
             self._shipped = bench.spec()
         except ComponentError as error:
             self._shipped = error
         self._closed = False
-        #: What `open` or `prepare` was given last.
+        #: The last arguments of `open` or `prepare`.
         self._context = bench.context()
 
     def __enter__(self: T) -> T:
@@ -51,7 +51,7 @@ class Tester(ABC, Generic[B]):
         """Ends the component's life, once."""
 
     def saved_bytes(self) -> int:
-        """Returns how many bytes of the component's attributes a micro-batch would save now; 0 for a stateless bolt.
+        """Returns the bytes of attributes that a micro-batch would save now; 0 for a stateless bolt.
 
         Raises:
             ComponentError: the attributes can't be pickled.
@@ -65,7 +65,7 @@ class Tester(ABC, Generic[B]):
         return 0 if self._bench.stateless else len(self._snapshots().take())
 
     def _reborn(self) -> tuple[B, bytes | None]:
-        """Returns a fresh copy of the component and the state that it will be given."""
+        """Returns a fresh copy of the component, and the state for it."""
         if isinstance(self._shipped, ComponentError):
             raise self._shipped
         state = None if self._bench.stateless else self._snapshots().take()

@@ -37,8 +37,8 @@ class _Pipe:
 class TcpProxy(Closing):
     """A proxy between clients and a server, whose line can be cut and slowed down.
 
-    A cut line stays open and carries nothing, as when a cable is pulled: neither side is told. What was sent meanwhile
-    arrives when it is mended, as TCP would have it.
+    A cut line stays open and carries no data, as when a cable is pulled: neither side is told. Data sent meanwhile
+    arrives when the line is mended, as in TCP.
 
     Args:
         target: `host:port` of the server.
@@ -66,12 +66,12 @@ class TcpProxy(Closing):
         self._thread.start()
 
     def cut(self) -> None:
-        """Carries nothing any more, and accepts nobody, until `mend`."""
+        """Stops forwarding data and accepting connections, until `mend`."""
         self._cut = True
         self._poke()
 
     def mend(self) -> None:
-        """Forwards everything again, beginning with data that waits."""
+        """Forwards everything again, beginning with waiting data."""
         self._cut = False
         self._poke()
 
@@ -81,16 +81,16 @@ class TcpProxy(Closing):
         self._poke()
 
     def delay(self, seconds: float) -> None:
-        """Holds everything back for that long, in both directions."""
+        """Delays everything by that long, in both directions."""
         self._delay = seconds
         self._poke()
 
     def close(self) -> None:
-        """Ends it and all connections."""
+        """Closes the proxy and all connections."""
         self._closing = True
         self._poke()
         self._thread.join()
-        # Not on the thread: it may see `_closing`, and end, before it is poked.
+        # Not on the thread: it may see `_closing` and end before it is woken.
         self._woken.close()
         self._wake.close()
 
@@ -186,7 +186,7 @@ class TcpProxy(Closing):
             self._end(pipe)
 
     def _end(self, pipe: _Pipe) -> None:
-        """Ends the connection that a pipe is half of."""
+        """Closes the connection that a pipe is half of."""
         ends = {pipe.source, pipe.sink}
         self._pipes = [other for other in self._pipes if {other.source, other.sink} != ends]
         for end in ends:
@@ -200,14 +200,13 @@ class TcpProxy(Closing):
 def expire_session(session: ZooKeeperSession, timeout: float = 10) -> int:
     """Ends a ZooKeeper session for real: a second connection takes it over and closes it.
 
-    The first connection learns of it when it connects again, as after a partition that was too long.
+    The first connection learns of it when it reconnects, as after too long a partition.
 
     Args:
         session: a connected one.
         timeout: how long that may take, in seconds.
 
-    Returns:
-        The id of the session that ended, once it has: its owner has been told, or the message is on its way.
+    Returns: The id of the session, once it has ended: its owner has been told, or the message is on its way.
 
     Raises:
         AssertionError: there is no session, or the server doesn't end it.

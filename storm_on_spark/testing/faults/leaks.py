@@ -60,8 +60,8 @@ class Leftovers:
 def no_leaks(spark: SparkSession | None = None, timeout: float = 30) -> Iterator[None]:
     """Fails if the code inside the block leaves a thread, a process, a running query or a temporary file behind.
 
-    What a Spark session keeps for its next query does not count. Files are looked for in
-    `tempfile.gettempdir()`; where other programs use that too, point it at a folder of the test run's own.
+    Resources that a Spark session keeps for its next query do not count. Files are searched in `tempfile.gettempdir()`;
+    if other programs use that too, set it to a folder only for the test run.
 
     Args:
         spark: the session, if one runs.
@@ -79,8 +79,8 @@ def no_leaks(spark: SparkSession | None = None, timeout: float = 30) -> Iterator
     yield
     deadline, pause = time.monotonic() + timeout, 0.01
     while left := Leftovers.now(spark).since(before):
-        # What only a cycle still holds is not left behind. A collection keeps the interpreter from the threads that are
-        # to end, so each pause is longer than the one before.
+        # Objects held only by a reference cycle are not leaks. A garbage collection delays the threads that are ending,
+        # so each pause is longer than the previous one.
         gc.collect()
         if time.monotonic() > deadline:
             raise AssertionError("left behind: " + "; ".join(left))
@@ -104,6 +104,6 @@ def own_temporary_folder(parent: Path) -> Iterator[Path]:
 
 
 def _is_py4j(thread: threading.Thread) -> bool:
-    """Whether the thread is of the line between Python and the JVM, which lives as long as the session."""
+    """Whether the thread serves the connection between Python and the JVM, which lives as long as the session."""
     target = getattr(thread, "_target", None)
     return type(thread).__module__.startswith("py4j") or str(getattr(target, "__module__", "")).startswith("py4j")

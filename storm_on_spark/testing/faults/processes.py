@@ -1,7 +1,7 @@
 """Faults, injected into a running topology: finding its processes and killing them.
 
-Every function returns what it did only when it has happened, so that a fault test can prove its fault. Works
-where there is a `/proc`, on processes that descend from this one.
+Every function returns only once its fault has happened, and says which, so that a fault test can prove it. They need
+`/proc`, and act on descendants of this process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def python_workers(root: int | None = None) -> list[int]:
     """Returns the process ids of the Python workers in which Spark executes bolts.
 
     Args:
-        root: the process whose descendants are looked at; this one for None.
+        root: the process whose descendants are searched; this one for None.
     """
     processes = {process.pid: process for process in descendants(root)}
     return sorted(
@@ -53,7 +53,7 @@ def spout_hosts(root: int | None = None) -> list[int]:
     """Returns the process ids of spout hosts.
 
     Args:
-        root: the process whose descendants are looked at; this one for None.
+        root: the process whose descendants are searched; this one for None.
     """
     return sorted(process.pid for process in descendants(root) if _HOST_MARK in process.command)
 
@@ -62,7 +62,7 @@ def executors(root: int | None = None) -> list[int]:
     """Returns the process ids of Spark's executors; only a `local-cluster` or a worker node has any.
 
     Args:
-        root: the process whose descendants are looked at; this one for None.
+        root: the process whose descendants are searched; this one for None.
     """
     return sorted(
         process.pid for process in descendants(root) if any(part.endswith(_EXECUTOR_MARK) for part in process.command)
@@ -85,11 +85,11 @@ def kill_executor(timeout: float = 10) -> int:
 
 
 def kill_one(find: Callable[[], list[int]], what: str, timeout: float = 10) -> int:
-    """Waits until there is such a process, kills the first by SIGKILL, and waits until it is gone.
+    """Waits until there is such a process, kills the first one by SIGKILL, and waits until it has ended.
 
     Args:
         find: returns the candidates.
-        what: how messages call them.
+        what: their name in messages.
         timeout: the longest wait in seconds.
 
     Returns:
@@ -113,7 +113,7 @@ def kill_one(find: Callable[[], list[int]], what: str, timeout: float = 10) -> i
 
 
 def wait_gone(pid: int, timeout: float = 10) -> None:
-    """Waits until a process has ended; one that its parent has not asked after yet counts as ended.
+    """Waits until a process has ended; one that its parent has not reaped yet counts as ended.
 
     Raises:
         TimeoutError: it did not end in time.
@@ -145,7 +145,7 @@ def descendants(root: int | None = None) -> Iterator[ProcessInfo]:
         raise SetupError("fault injection needs /proc, which this system does not have; use Linux")
     found = [process for path in _PROC.iterdir() if path.name.isdigit() and (process := _read(int(path.name)))]
     below = {os.getpid() if root is None else root}
-    # Parents may stand behind their children in the list: again until nothing is added.
+    # Parents may follow their children in the list, so repeat until nothing is added.
     while added := [process for process in found if process.parent in below and process.pid not in below]:
         below.update(process.pid for process in added)
     for process in found:
@@ -165,7 +165,7 @@ def _read(pid: int) -> ProcessInfo | None:
         command = (_PROC / str(pid) / "cmdline").read_bytes()
     except OSError:
         return None
-    # The name stands in parentheses and may hold anything, parentheses too.
+    # The name is in parentheses and may contain anything, including parentheses.
     state, parent = status.rpartition(")")[2].split()[:2]
     parts = tuple(part.decode(errors="replace") for part in command.split(b"\0") if part)
     return ProcessInfo(pid, int(parent), parts, state)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from storm_on_spark.api.tuple import Tuple
 
 CAPTURE_COMPONENT = "~capture"
-"""Id of the bolt that `with_capture` adds: the last in the alphabet, so that the others keep their tasks."""
+"""Id of the bolt that `with_capture` adds: it sorts last, so that the others keep their task ids."""
 
 CAPTURE_DIR = "testing.capture.dir"
 """Configuration key: the directory that `CaptureHook` writes to."""
@@ -39,13 +39,13 @@ _TUPLE, _ACK, _FAIL = "tuple", "ack", "fail"
 
 
 class CaptureBolt(BaseBasicBolt):
-    """A bolt that writes down every tuple it executes, ticks aside.
+    """A bolt that records every tuple it executes, except ticks.
 
-    A micro-batch that Spark tries again is written again, as any sink outside Spark would see it.
+    If Spark retries a micro-batch, its tuples are written again, as any sink outside Spark would see it.
 
     Args:
-        directory: where to; for None a temporary folder, which is removed with this object.
-        pass_through: fields under which the values are emitted again; for None nothing is emitted.
+        directory: the target; None for a temporary folder, which is removed with this object.
+        pass_through: fields under which the values are emitted again; None to emit nothing.
         max_bytes: most bytes that one task writes; beyond it tuples fail with an error.
 
     Example:
@@ -77,7 +77,7 @@ class CaptureBolt(BaseBasicBolt):
         self._recorder = Recorder(self.directory / name, self._max_bytes)
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
-        """Writes the tuple down, and passes it on if that was asked for."""
+        """Records the tuple, and passes it on if requested."""
         if tup.is_tick:
             return
         self._recorder.write((_TUPLE, tup.source_component, tup.source_stream, tup.source_task, tuple(tup)))
@@ -99,10 +99,10 @@ class CaptureBolt(BaseBasicBolt):
 
 
 class CaptureHook(BaseTaskHook):
-    """Writes down the acks and fails that reach a spout, and direct emits, which no capturing bolt can receive.
+    """Records the acks and fails that reach a spout, and direct emits, which a capturing bolt can't receive.
 
-    Added to every task by `topology.auto.task.hooks`; `testing.capture.dir` says where to write. What a
-    `BatchSpout` hears is not among them, since no hook is told of batches.
+    `topology.auto.task.hooks` adds it to every task; `testing.capture.dir` sets the target. Acks and fails of a
+    `BatchSpout` are not recorded, since hooks are not told of batches.
     """
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
@@ -122,16 +122,16 @@ class CaptureHook(BaseTaskHook):
         self._recorder.close()
 
     def emit(self, info: EmitInfo) -> None:
-        """Writes a direct emit down."""
+        """Records a direct emit."""
         if info.stream in self._direct:
             self._recorder.write((_TUPLE, self._component, info.stream, self._task, tuple(info.values)))
 
     def spout_ack(self, info: SpoutAckInfo) -> None:
-        """Writes an ack down."""
+        """Records an ack."""
         self._recorder.write((_ACK, self._component, self._task, info.message_id, info.complete_latency_ms))
 
     def spout_fail(self, info: SpoutFailInfo) -> None:
-        """Writes a fail down."""
+        """Records a fail."""
         self._recorder.write((_FAIL, self._component, self._task, info.message_id, info.fail_latency_ms))
 
 
@@ -162,13 +162,12 @@ def with_capture(
     """Returns the topology with one more bolt, which captures everything that the components emit.
 
     The bolt subscribes to their streams by global grouping, as in Storm's `Testing.completeTopology`, and
-    acks all that it gets, so trees end as they would without it. Direct streams it can't receive; see
-    `CaptureHook`.
+    acks all that it gets, so trees end as they would without it. It can't receive direct streams; see `CaptureHook`.
 
     Args:
-        topology: what is to be watched.
+        topology: to be watched.
         directory: where to write.
-        components: whose tuples; those of all components for None.
+        components: those to capture; None for all.
 
     Raises:
         InvalidTopologyError: the topology has no such component.
@@ -189,6 +188,6 @@ def with_capture(
 
 
 def _remove(directory: str, owner: int) -> None:
-    # A fork of the test's process has this object too, and must not take the folder away.
+    # A fork of the test's process has this object too, and must not remove the folder.
     if os.getpid() == owner:
         shutil.rmtree(directory, ignore_errors=True)

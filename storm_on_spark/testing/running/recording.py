@@ -1,7 +1,7 @@
 """Records in files, written by several processes at once and read by the test.
 
 A record is a length and a pickle, appended by a single `write` to a file that was opened with O_APPEND:
-records of different processes don't mix, and what was written stays when the writer is killed.
+records of different processes don't mix, and written records stay when the writer is killed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ class Recorder:
     """Appends to one file.
 
     Args:
-        path: the file; made if it does not exist.
-        max_bytes: where recording ends with an error, so that a topology that runs away does not fill the
-            disk.
+        path: the file; created if it does not exist.
+        max_bytes: the limit at which recording ends with an error, so that a runaway topology does not fill the disk.
     """
 
     def __init__(self, path: Path, max_bytes: int = MAX_BYTES) -> None:
@@ -57,7 +56,7 @@ class Recorder:
 
 
 def read_records(path: Path) -> Iterator[tuple[Any, ...]]:
-    """Yields the records of a file; one that was cut short at the end, by a kill, is left out."""
+    """Yields the records of a file, except an incomplete one at the end, left by a kill."""
     data = path.read_bytes()
     at = 0
     while at + _LENGTH.size <= len(data):

@@ -18,11 +18,11 @@ _POLL_SECS: Final = 0.05
 def scratch_folder(prefix: str) -> Iterator[Path]:
     """Makes a temporary folder, and removes it at the end.
 
-    Spark cancels the tasks of a query that failed, but does not wait for its Python workers: one may write a file into
-    the folder while it is being removed. So the removal is tried again for some seconds.
+    Spark cancels the tasks of a failed query, but does not wait for its Python workers: one may write a file into the
+    folder while it is being removed. So the removal is retried for some seconds.
 
     Args:
-        prefix: how the folder's name begins.
+        prefix: of the folder's name.
 
     Raises:
         OSError: the folder can't be made or removed.

@@ -1,6 +1,6 @@
 """A spout that emits a test's items, and stops or dies at places that the test chooses.
 
-The idea of sentinels among the items, so that a recovery test reads as any other, is that of bytewax's
+The idea of sentinels among the items, so that a recovery test reads like any other, comes from bytewax's
 `TestingSource` (`bytewax/bytewax:pysrc/bytewax/testing.py`).
 """
 
@@ -36,7 +36,7 @@ class PAUSE:
     """Among the items of a `ListSpout`: emit nothing for a while.
 
     Args:
-        seconds: how long.
+        seconds: the pause.
     """
 
     seconds: float
@@ -58,8 +58,7 @@ class CRASH:
     """Among the items of a `ListSpout`: the spout's process kills itself with SIGKILL.
 
     Args:
-        times: how often; after as many restarts the spout continues. Counted in a file, since nothing else
-            survives.
+        times: how often; then the spout continues. Counted in a file, since nothing else survives.
     """
 
     times: int = 1
@@ -89,20 +88,20 @@ _SENTINELS = (PAUSE, GATE, CRASH, EOF)
 class ListSpout(BaseRichSpout):
     """A finite spout that emits given items in order, and emits failed ones again.
 
-    With several tasks, items are dealt out in turn and every task meets every sentinel. The spout goes on
-    after a restart where it was: what it remembers are plain attributes.
+    With several tasks, items are distributed in turn, and every task meets every sentinel. After a restart the spout
+    continues where it stopped: its position is in plain attributes.
 
     Args:
-        items: a list or tuple is the values of one tuple; anything else is its only value. `PAUSE`, `GATE`,
-            `CRASH`, `EOF` and `On` mean what they say.
+        items: a list or tuple is the values of one tuple; anything else is its only value. `PAUSE`, `GATE`, `CRASH`,
+            `EOF` and `On` are special items.
         fields: the names of the values; for None `value` if the first item has one, else `value0`,
             `value1`...
         streams: the fields of further streams, for items `On` them.
         message_ids: True: the id of an item is its position among all items; False: no ids, so nothing is
             tracked; or a function from that position to the id.
-        max_fails: how often an item may fail and is emitted again; after one fail more it is given up. None
-            for no limit.
-        markers: a folder that outlives the process, where `CRASH` counts and `GATE` looks. `run_topology` sets one.
+        max_fails: how often a failed item is emitted again; after one more fail it is given up. None for no limit.
+        markers: a folder that outlives the process, for the counts of `CRASH` and the marker of `GATE`. `run_topology`
+            sets one.
 
     Raises:
         InvalidTopologyError: an item has another number of values than its stream has fields.
@@ -147,7 +146,7 @@ class ListSpout(BaseRichSpout):
         self.position = 0
         #: Positions of failed items that will be emitted again.
         self.replays: list[int] = []
-        #: How often an item that is not through yet has failed, by position.
+        #: How often an item that is not acked yet has failed, by position.
         self.fails: dict[int, int] = {}
         #: How many items were acked.
         self.acked = 0
@@ -201,7 +200,7 @@ class ListSpout(BaseRichSpout):
             return
         position = self._share[self.position][0]
         self.position += 1
-        # In the same call, so that a snapshot which has the item has the end behind it too.
+        # In the same call, so that a snapshot with the item also has the end after it.
         self._pass_end()
         self._emit(position)
 
@@ -217,7 +216,7 @@ class ListSpout(BaseRichSpout):
             self.fails.pop(position, None)
 
     def fail(self, message_id: Any) -> None:
-        """Lets the item be emitted again, or gives it up."""
+        """Schedules the item to be emitted again, or gives it up."""
         position = self._position_of(message_id)
         if position is None:
             return
@@ -284,7 +283,7 @@ class ListSpout(BaseRichSpout):
         return message_id if self._message_ids is True else self._ids.pop(message_id, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Once it is open, only what changes is saved: the items come with the topology.
+        # Once it is open, only changing attributes are saved: the items come with the topology.
         if not self._opened:
             return dict(self.__dict__)
         return {name: getattr(self, name) for name in _SAVED}
@@ -304,14 +303,13 @@ def open_gate(markers: str | os.PathLike[str], name: str) -> None:
 
 
 def crash(marker: str | os.PathLike[str], times: int = 1) -> bool:
-    """Kills this process with SIGKILL, unless that has happened often enough; for bolts and spouts.
+    """Kills this process with SIGKILL, unless that has happened `times` times; for bolts and spouts.
 
     Args:
-        marker: a file that counts, one byte for each crash; it need not exist.
+        marker: the file with the count, one byte for each crash; it need not exist.
         times: how often.
 
-    Returns:
-        False, if the process was spared.
+    Returns: False, if the process was not killed.
 
     Example:
         >>> import tempfile
@@ -321,7 +319,7 @@ def crash(marker: str | os.PathLike[str], times: int = 1) -> bool:
     """
     descriptor = os.open(marker, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # Two workers may come here at the same moment: one looks and writes, then the other.
+        # Two workers may come here at the same time; the lock makes each read and write in turn.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_size >= times:
             return False

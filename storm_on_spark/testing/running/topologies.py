@@ -1,4 +1,4 @@
-"""Running a whole topology in a test, on real Spark, and looking at all that happened.
+"""Runs a whole topology in a test, on real Spark, and records all that happens.
 
 Storm's counterpart is `Testing.completeTopology` (`org.apache.storm.Testing`).
 """
@@ -45,8 +45,8 @@ _HOOK = f"{CaptureHook.__module__}.{CaptureHook.__qualname__}"
 class Captured:
     """The events of a topology.
 
-    The acks and fails of a `BatchSpout` are not here, as no hook is told of them: `info` counts them, and the spout can
-    keep book itself.
+    The acks and fails of a `BatchSpout` are not here, as hooks are not told of them: `info` counts them, and the spout
+    can record them itself.
 
     Example:
         >>> captured = Captured(TopologyInfo("test", "COMPLETED", 1.0),
@@ -58,7 +58,7 @@ class Captured:
     info: TopologyInfo
     """Status and counters."""
     tuples: tuple[CapturedTuple, ...]
-    """All that was emitted, the tuples of each task on each stream in emit order."""
+    """All emitted tuples, in emit order for each task and stream."""
     acks: tuple[CapturedOutcome, ...]
     """The acks that reached spouts, each task's in order; none of a `BatchSpout`."""
     fails: tuple[CapturedOutcome, ...]
@@ -73,7 +73,7 @@ class Captured:
         return [ack.message_id for ack in self.acks if spout in (None, ack.component)]
 
     def failed(self, spout: str | None = None) -> list[Any]:
-        """Returns the message ids that failed, of one spout or of all; one that failed twice stands there twice."""
+        """Returns the message ids that failed, of one spout or of all; one that failed twice appears twice."""
         return [fail.message_id for fail in self.fails if spout in (None, fail.component)]
 
     @property
@@ -88,7 +88,7 @@ class RunningTopology:
 
     query: TopologyQuery
     directory: Path
-    """Scratch folder of the run: captures, crash markers and, if nothing else was said, the checkpoint."""
+    """Scratch folder of the run: captures, crash markers and, unless configured otherwise, the checkpoint."""
     checkpoint: Path
 
     def captured(self) -> Captured:
@@ -104,19 +104,19 @@ class RunningTopology:
         )
 
     def open_gate(self, name: str) -> None:
-        """Lets the spouts pass a `GATE`."""
+        """Opens a `GATE` for the spouts."""
         open_gate(self.directory, name)
 
     def wait_until(self, condition: Callable[[Captured], bool], timeout: float = 240) -> Captured:
         """Waits until `condition` holds for the captured events.
 
         Raises:
-            TimeoutError: it did not in time, or the topology ended before.
+            TimeoutError: it did not hold in time, or the topology ended before.
             TopologyFailedError: the topology failed before.
         """
         deadline = time.monotonic() + timeout
         while True:
-            # Asked first: what happened before the end is in the captures that are read after it.
+            # Checked first: events before the end are in the captures that are read afterwards.
             active = self.query.isActive
             captured = self.captured()
             if condition(captured):
@@ -132,7 +132,7 @@ class RunningTopology:
         """Waits until all spouts are exhausted and nothing is pending.
 
         Raises:
-            TimeoutError: that did not come to pass in time; the topology is stopped.
+            TimeoutError: it did not happen in time; the topology is stopped.
             TopologyFailedError: the topology failed.
         """
         if not self.query.awaitTermination(timeout):
@@ -160,14 +160,14 @@ def running_topology(
 
     Args:
         topology: what to run.
-        inputs: items by spout id: a `ListSpout` of them, with the spout's streams, takes the spout's place.
+        inputs: items by spout id; a `ListSpout` of them, with the spout's streams, replaces the spout.
         conf: the topology's configuration. With `Config.TOPOLOGY_CHECKPOINT_DIR` the state outlives the run.
         clock: where the topology's time comes from, such as a `ManualClock`.
         spark: the session to run on; for None one is reused, or started and stopped.
         name: the topology's name.
-        capture: the components whose tuples are captured; all for None. Acks and fails always are, but for those of a
+        capture: the components whose tuples are captured; all for None. Acks and fails always are, except those of a
             `BatchSpout`.
-        directory: where captures go, when they shall outlive the context, or continue from an earlier one.
+        directory: for captures that must outlive the context, or continue earlier ones.
 
     Raises:
         InvalidTopologyError, ConfigError, CheckpointError, ComponentError: the topology can't be started.
@@ -204,13 +204,13 @@ def run_topology(
     """Runs a finite topology to its end on real Spark and returns all that happened.
 
     Args:
-        topology: what to run; its spouts, as far as `inputs` does not replace them, must get exhausted.
-        inputs: items by spout id: a `ListSpout` of them, with the spout's streams, takes the spout's place.
+        topology: to be run; the spouts that `inputs` does not replace must become exhausted.
+        inputs: items by spout id; a `ListSpout` of them, with the spout's streams, replaces the spout.
         conf: the topology's configuration.
         clock: where the topology's time comes from, such as a `ManualClock`.
         timeout: the longest wait in seconds, of each start.
         spark: the session to run on; for None one is reused, or started and stopped.
-        capture: the components whose tuples are captured; all for None. Acks and fails always are, but for those of a
+        capture: the components whose tuples are captured; all for None. Acks and fails always are, except those of a
             `BatchSpout`.
         restarts: how often a topology that failed is started again from its checkpoint.
 

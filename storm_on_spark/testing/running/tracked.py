@@ -17,10 +17,10 @@ _POLL_SECONDS = 0.02
 class TrackedTopology:
     """A running topology, and how many tuples of its spouts a test has waited for.
 
-    Unlike Storm's it is made once the topology runs, and a cluster may run several: each has its own counters.
+    Unlike Storm's, it is made once the topology runs. A cluster may run several, each with its own counters.
 
     Args:
-        query: what `LocalCluster.submit_topology` and `CompiledTopology.start` return, or `RunningTopology.query`.
+        query: the result of `LocalCluster.submit_topology` or `CompiledTopology.start`, or `RunningTopology.query`.
 
     Example:
         >>> with LocalCluster() as cluster:                                     # doctest: +SKIP
@@ -31,13 +31,13 @@ class TrackedTopology:
     def __init__(self, query: TopologyQuery) -> None:
         self.query = query
         self.waited_for = 0
-        """How many tuples of the spouts `tracked_wait` has seen processed."""
+        """The number of the spouts' tuples that `tracked_wait` has seen processed."""
 
 
 def tracked_wait(tracked: TrackedTopology, amount: int = 1, timeout: float = 240) -> None:
-    """Waits until the spouts have emitted exactly `amount` tuples more, and nothing of the topology is under way.
+    """Waits until the spouts have emitted exactly `amount` more tuples, and the topology has processed all tuples.
 
-    Then every tuple is executed and the state that it left is committed. What has a message id is acked or failed.
+    Then every tuple is executed and its effect on state is committed. Tuples with a message id are acked or failed.
     Tuples without a message id, and those that a spout emits again, count like all others.
 
     Args:
@@ -48,7 +48,7 @@ def tracked_wait(tracked: TrackedTopology, amount: int = 1, timeout: float = 240
     Raises:
         ValueError: `amount` is negative.
         AssertionError: the spouts emitted more than that.
-        TimeoutError: it did not come to pass in time, or not before the topology ended.
+        TimeoutError: it did not happen in time, or not before the topology ended.
         TopologyFailedError: the topology failed before.
     """
     if amount < 0:

@@ -25,9 +25,9 @@ class RawClient:
     """One connection; closed at the end of a `with` statement.
 
     Args:
-        port: of a Pacemaker on this machine, of ours or Storm's.
-        timeout: in seconds, for everything it waits for.
-        tls: what it checks the server by; None for a connection without TLS.
+        port: of a Pacemaker on this machine, this project's or Storm's.
+        timeout: in seconds, for each wait.
+        tls: checks the server; None for a connection without TLS.
 
     Example:
         >>> from storm_on_spark.cluster.pacemaker.server import PacemakerServer
@@ -83,7 +83,7 @@ class RawClient:
         assert control_of(self.receive()) is Control.SASL_COMPLETE_REQUEST
 
     def hung_up(self) -> bool:
-        """Waits until the server says something, or hangs up; returns whether it hung up."""
+        """Waits until the server sends something or hangs up; returns whether it hung up."""
         try:
             return not self.socket.recv(65536)
         except ConnectionError:

@@ -23,7 +23,7 @@ USER: Final = "storm"
 _PACKAGES: Final = Path("/usr/lib/postgresql")
 """Where Debian has each version."""
 _OWNER: Final = "postgres"
-"""The system's user that the server runs as where root starts it: it refuses to run as root."""
+"""The system user for the server if root starts it, because it refuses to run as root."""
 _SETPRIV: Final = "/usr/bin/setpriv"
 _INITDB_SECS: Final = 120
 _PROTOCOL: Final = 3 << 16
@@ -32,7 +32,7 @@ _PROTOCOL: Final = 3 << 16
 class PostgresServer(Server):
     """One PostgreSQL server on the loopback interface, with data that `close` removes.
 
-    What it has acknowledged survives the end of its processes, but not a loss of power.
+    Acknowledged data survives the end of its processes, but not a loss of power.
 
     Raises:
         SetupError: Debian's package `postgresql` is not installed.
@@ -44,25 +44,25 @@ class PostgresServer(Server):
 
     kind = "postgresql"
     title = "PostgreSQL server"
-    # Where root starts it, it runs as another user, who can't enter a temporary folder of root's.
+    # If root starts it, it runs as another user, who can't enter a temporary folder of root.
     parent = Path("/tmp") if os.geteuid() == 0 else None  # noqa: S108 - a folder for this user only is made there
 
     def __init__(self) -> None:
         self._programs = _programs()
         self._owner = pwd.getpwnam(_OWNER) if os.geteuid() == 0 else None
         self.password = secrets.token_hex(16)
-        """What clients have to say: others on this machine reach the port, too."""
+        """The password for clients, since other users of this machine can reach the port too."""
         super().__init__()
 
     def stop(self) -> None:
-        """Ends it in order, without waiting for clients to go; it can be started again."""
+        """Shuts it down in an orderly way, without waiting for clients; it can be started again."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
-        """Ends it at once and loses what is not committed; it can be started again, and recovers.
+        """Ends it at once and loses uncommitted data; it can be started again, and recovers.
 
-        By the server's own immediate shutdown: each connection has a process with a session of its own, so SIGKILL for
-        one of them would leave others.
+        It uses the server's own immediate shutdown: each connection has a process in its own session, so SIGKILL for
+        one process would leave others.
         """
         self._end(signal.SIGQUIT)
 
@@ -79,7 +79,7 @@ class PostgresServer(Server):
             "port": self.port,
             "listen_addresses": HOST,
             "unix_socket_directories": "",
-            # The kernel keeps what was written when processes end.
+            # The kernel keeps written data when processes end.
             "fsync": "off",
             "shared_buffers": "16MB",
             "max_connections": 30,
@@ -88,7 +88,7 @@ class PostgresServer(Server):
         return {self.kind: [*self._as_owner(), str(self._programs / "postgres"), "-D", str(data), *options]}
 
     def _make(self, data: Path) -> None:
-        # By a file, as passwords don't belong into arguments.
+        # In a file, as passwords don't belong in arguments.
         password = self.data_dir / "password"
         password.touch(0o600)
         password.write_text(self.password, "utf-8")
@@ -116,7 +116,7 @@ class PostgresServer(Server):
         if self._owner is None:
             return []
         ids = [f"--reuid={self._owner.pw_uid}", f"--regid={self._owner.pw_gid}"]
-        # The kernel forgets with the user that the process is to end with its parent.
+        # When the user changes, the kernel forgets that the process must end with its parent.
         return [_SETPRIV, *ids, "--clear-groups", "--pdeathsig=KILL", "--"]
 
     def _answers(self) -> bool:

@@ -41,7 +41,7 @@ class RabbitServer(Server):
         self._node_port, self._names_port = free_ports(2)
 
     def _commands(self) -> Mapping[str, Sequence[str]]:
-        # Its own registry of node names: that of the machine is left alone.
+        # A separate registry of node names, so that the machine's is left alone.
         registry = [str(shutil.which("epmd")), "-address", HOST, "-port", str(self._names_port)]
         return {"epmd": registry, self.kind: [str(PROGRAM)]}
 
@@ -63,7 +63,7 @@ class RabbitServer(Server):
             "LANG": "C.UTF-8",
             "ERL_EPMD_PORT": str(self._names_port),
             "ERL_EPMD_ADDRESS": HOST,
-            # In the foreground, and without the shell that would start it again.
+            # In the foreground, and without the shell that would restart it.
             "RUNNING_UNDER_SYSTEMD": "1",
             "RABBITMQ_NODENAME": "storm@localhost",
             "RABBITMQ_NODE_IP_ADDRESS": HOST,

@@ -14,10 +14,10 @@ from storm_on_spark.runtime.processes.server import HOST, Server
 class RedisServer(Server):
     """One Redis server on the loopback interface, with data that `close` removes.
 
-    What it has acknowledged survives the end of its process.
+    Acknowledged data survives the end of its process.
 
     Args:
-        password: what clients have to say; empty for nothing.
+        password: for clients; empty for none.
 
     Raises:
         SetupError: Debian's package `redis-server` is not installed.
@@ -41,7 +41,7 @@ class RedisServer(Server):
         self._password = password
 
     def _commands(self) -> Mapping[str, Sequence[str]]:
-        # By a file, as passwords don't belong into arguments.
+        # In a file, as passwords don't belong in arguments.
         settings = self.data_dir / "redis.conf"
         lines = [
             f"bind {HOST}",

@@ -22,10 +22,10 @@ class S3MissingError(SetupError):
 
 
 class S3Server(Server):
-    """S3 on this host, on a free port, with an empty bucket. Every key opens it. With its end all objects are gone.
+    """S3 on this host, on a free port, with an empty bucket. It accepts every key. Its objects are lost when it ends.
 
     Args:
-        folder: for what it prints; None for a temporary one.
+        folder: for its log; None for a temporary one.
 
     Raises:
         S3MissingError: at the start, if `moto[server]` is not installed.
@@ -58,14 +58,14 @@ class S3Server(Server):
 
     @property
     def settings(self) -> dict[str, str]:
-        """Hadoop's settings with which it is reached."""
+        """Hadoop's settings for a connection."""
         return {
             "fs.s3a.endpoint": self.endpoint,
             "fs.s3a.endpoint.region": "us-east-1",
             "fs.s3a.path.style.access": "true",
             "fs.s3a.access.key": "test",
             "fs.s3a.secret.key": self.secret,
-            # Hadoop's other client, for uploads of whole files, waits for ever though this server has answered.
+            # Hadoop's other client, for uploads of whole files, waits for ever even though this server has answered.
             "fs.s3a.optimized.copy.from.local.enabled": "false",
         }
 
@@ -89,7 +89,7 @@ class S3Server(Server):
 
 
 def main(port: int, up: Path) -> None:
-    """Runs the server until it is killed; makes the file `up` when there is the bucket."""
+    """Runs the server until it is killed; creates the file `up` once the bucket exists."""
     import boto3
     from moto.server import ThreadedMotoServer
 

@@ -1,6 +1,6 @@
 """A topology without Spark: its compiled plan runs on a simulated Spark in the test's own process.
 
-Real are the coordinator, spouts, log, chunks, operators, ackers and state; only processes and Spark are not.
+The coordinator, spouts, log, chunks, operators, ackers and state are real; only processes and Spark are simulated.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from storm_on_spark.cluster.nimbus.accepting.submission import name_of
 
 
 class ChoosyDistributor(LocalFileSystemCodeDistributor):
-    """Fetches topologies whose name is that of a file in `<storm.local.dir>/may-fetch`."""
+    """Fetches a topology if a file in `<storm.local.dir>/may-fetch` has its name."""
 
     def prepare(self, conf: Mapping[str, Any]) -> None:
         """Remembers the place of the files."""

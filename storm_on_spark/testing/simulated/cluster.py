@@ -30,7 +30,7 @@ def pack_simulated(folder: Path, name: str, plan: Mapping[str, Any] | None = Non
     Args:
         folder: for its source, and for what is packed; several topologies may share it.
         name: of the topology.
-        plan: what it is said to compile to.
+        plan: the plan that it claims.
         size: random bytes in its source, written as twice as many digits.
 
     Returns:
@@ -47,10 +47,10 @@ def pack_simulated(folder: Path, name: str, plan: Mapping[str, Any] | None = Non
 class SimulatedCluster(Closing):
     """Real Nimbuses and supervisors, with simulated drivers.
 
-    For tests of what happens around topologies: who leads, where a topology runs, what a client is told, who may do
-    what. Daemons are in this process, where a test can look into them, or in separate processes, to be killed.
-    Each driver is a separate process, which owns its topology; `simulated.driver` lists what a topology's
-    configuration can ask of it. What is still there is ended at the end of a `with` statement.
+    For tests of everything around topologies: leadership, assignments, answers to clients, authorization. Daemons are
+    in this process, where a test can look into them, or in separate processes, to be killed. Each driver is a separate
+    process, which owns its topology; `simulated.driver` lists what a topology's configuration can ask of it. Everything
+    that still runs is ended at the end of a `with` statement.
 
     Args:
         connect: `host:port` of each ZooKeeper server, with commas between them.
@@ -77,7 +77,7 @@ class SimulatedCluster(Closing):
         self.conf: dict[str, Any] = {
             "storm.zookeeper.servers": connect.split(","),
             "storm.zookeeper.root": root,
-            # Not about sessions that expire: a disk that hangs for a second breaks no line.
+            # These tests are not about expired sessions: a disk that hangs for a second must not break a connection.
             "storm.zookeeper.session.timeout": 12_000,
             "storm.zookeeper.connection.timeout": 5000,
             "storm.zookeeper.retry.times": 1,
@@ -100,17 +100,17 @@ class SimulatedCluster(Closing):
         zookeeper = {key: value for key, value in self.conf.items() if key.startswith("storm.zookeeper.")}
         self.session = ZooKeeperSession(ZooKeeperSettings.from_conf(zookeeper))
         self.session.start()
-        #: Has no secret: it reads what drivers say, and which nodes there are.
+        #: It has no secret: it reads the drivers' reports and the existing nodes.
         self.state = ClusterState(self.session)
 
     def close(self) -> None:
-        """Ends clients, drivers, supervisors and Nimbuses; the drivers of a supervisor's process run on."""
+        """Ends clients, drivers, supervisors and Nimbuses; drivers of separate supervisor processes keep running."""
         for client in self._clients:
             client.close()
         for supervisor in self.supervisors.values():
             supervisor.stop(drivers=True)
         for supervisor in self._former:
-            # Their drivers have ended, but are children of theirs.
+            # Their drivers have ended, but are their children.
             supervisor.end_drivers()
         for nimbus in self.nimbuses.values():
             nimbus.stop()
@@ -121,7 +121,7 @@ class SimulatedCluster(Closing):
         self.session.close()
 
     def nimbus(self, name: str, **conf: Any) -> Nimbus:
-        """Starts a Nimbus; one of the same name is stopped first, and its files stay.
+        """Starts a Nimbus; one with the same name is stopped first, and its files stay.
 
         Args:
             name: of its folder.
@@ -135,11 +135,11 @@ class SimulatedCluster(Closing):
         return found
 
     def supervisor(self, name: str, ports: tuple[int, ...] = (6700, 6701), **conf: Any) -> Supervisor:
-        """Starts a supervisor; one of the same name is stopped first, and its files stay and its drivers run on.
+        """Starts a supervisor; one with the same name is stopped first, its files stay, and its drivers keep running.
 
         Args:
             name: of its folder.
-            ports: names of its slots; nothing listens there.
+            ports: names of its slots; nothing listens on them.
             conf: in addition.
         """
         if name in self.supervisors:
@@ -172,7 +172,7 @@ class SimulatedCluster(Closing):
         return process
 
     def client(self, *nimbuses: Nimbus | DaemonProcess, **conf: Any) -> NimbusClient:
-        """Returns a client of these Nimbuses, or of all; the cluster closes it if nobody else does.
+        """Returns a client of these Nimbuses, or of all; the cluster closes it at the end.
 
         Args:
             nimbuses: their addresses are its seeds.
@@ -208,11 +208,11 @@ class SimulatedCluster(Closing):
         return None if found is None else found[0]
 
     def runs(self, topology_id: str, but: int = 0, timeout: float = 60) -> int:
-        """Returns the process id of a topology's driver, once it is there.
+        """Returns the process id of a topology's driver, once there is one.
 
         Args:
             topology_id: of the topology.
-            but: the process id of a driver that does not count, as it was there before.
+            but: the process id of an earlier driver, which does not count.
             timeout: seconds to wait at most.
 
         Raises:

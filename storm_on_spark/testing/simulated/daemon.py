@@ -5,9 +5,9 @@
     python -m storm_on_spark.testing.simulated.daemon pacemaker CONF.json
 
 Each prints one line when it is up: a Nimbus or a Pacemaker its address, a supervisor its id. SIGTERM ends it; a
-supervisor leaves its drivers running then, and ends them, too, on SIGUSR1. A Nimbus that finds a step of a submission
-in the file `armed` beside its configuration kills or stops itself there: faults from outside never hit a step that
-lasts a millisecond.
+supervisor then leaves its drivers running. On SIGUSR1 it ends them too. If a Nimbus finds a step of a submission in the
+file `armed` beside its configuration, it kills or stops itself at that step, because faults from outside never hit a
+step that lasts a millisecond.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ARMED = "armed"
 
 
 def main(kind: str, conf_file: str, *more: str) -> int:
-    """Runs until it is told to end."""
+    """Runs until it is asked to end."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     ended = InterruptibleEvent()
     signal.signal(signal.SIGTERM, setting(ended))

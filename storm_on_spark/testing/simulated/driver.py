@@ -1,9 +1,9 @@
 """A driver without Spark: `python -m storm_on_spark.testing.simulated.driver`, as a supervisor starts it.
 
-It takes part in the cluster as a real one does, owns its topology, beats and can be fenced; it only does no work. So
-hundreds of topologies can be tried on one machine. Give its module to `Supervisor(conf, driver=...)`.
+It takes part in the cluster as a real one does: it owns its topology, sends heartbeats and can be fenced. It only does
+no work. So hundreds of topologies can be tried on one machine. Give its module to `Supervisor(conf, driver=...)`.
 
-The topology's configuration says what it does:
+The topology's configuration sets its behaviour:
 
     simulated.tuples      it is complete after this many, at 100 a second; by default it never is
     simulated.fail        it fails to start, with this message
@@ -52,7 +52,7 @@ class SimulatedQuery:
         self._count = 0.0
         self._started = self._counted = time.monotonic()
         self._stopped = False
-        #: Nothing executes tuples here, so what is sampled is noted and no more.
+        #: Nothing executes tuples here, so requests for samples are only recorded.
         self._folder = tempfile.TemporaryDirectory()
         self.samples = SampleBook(Path(self._folder.name))
 
@@ -62,12 +62,12 @@ class SimulatedQuery:
         return not self._stopped and self._tuples() < self._limit
 
     def activate(self) -> None:
-        """Counts on."""
+        """Continues to count."""
         self._tuples()
         self._active = True
 
     def deactivate(self) -> None:
-        """Stands still."""
+        """Stops counting."""
         self._tuples()
         self._active = False
 

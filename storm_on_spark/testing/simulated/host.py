@@ -1,4 +1,4 @@
-"""Spout hosts of a simulated Spark: spouts are called as often as a test says, and it may kill them."""
+"""Spout hosts of a simulated Spark: a test decides how often spouts are called, and may kill the hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 
 
 class SimulatedHost(InProcessHost):
-    """Stands in for `HostProcess`, and for the process behind it."""
+    """Replaces `HostProcess` and its process."""
 
     loop_pace: ClassVar = Pace(cut_secs=0.0, cut_share=0, report_secs=0.0)
     """Nothing waits for a clock."""
@@ -31,7 +31,7 @@ class SimulatedHost(InProcessHost):
         """Connects to a live process; there is none here."""
 
     def work(self, loop: TaskLoop, calls: int | None = None) -> None:
-        """Lets a spout emit, `self.calls` times at most for None, and cuts."""
+        """Calls a spout, at most `self.calls` times for None, and cuts."""
         for _ in range((self.calls if calls is None else calls) if self.active else 0):
             if loop.blocked():
                 break
@@ -39,20 +39,20 @@ class SimulatedHost(InProcessHost):
         loop.cut_if_due(self.active)
 
     def guarded(self, number: int, component: str, act: Any) -> None:
-        """Acts; exceptions of a spout reach the test."""
+        """Acts on a message; exceptions of a spout reach the test."""
         act()
 
     def fail(self, message: str) -> None:
-        """Says that a spout failed for good."""
+        """Reports that a spout failed for good."""
         self._on_message(Failed(self.tasks[0], "spout", message, "trace"))
 
     def kill(self) -> float | None:
-        """Ends the process without a word; returns the pause before it would be started again."""
+        """Ends the process without a report; returns the pause before it would be restarted."""
         self.die()
         return self._on_gone(self, "killed by SIGKILL")
 
     def die(self) -> None:
-        """Ends the process, and nobody is left to notice."""
+        """Ends the process without a restart."""
         for loop in self.loops.values():
             loop.task.log.close()
         self.loops = {}

@@ -22,10 +22,10 @@ class DaemonProcess(Closing):
     """A daemon in a separate process. A `with` statement ends it.
 
     Args:
-        command: kind, configuration file and what else `simulated.daemon` is given.
+        command: kind, configuration file and the other arguments of `simulated.daemon`.
         folder: for its log.
-        environment: of its process; that of this process for None.
-        module: what is run in place of `simulated.daemon`; it takes the same command.
+        environment: of its process; None for that of this process.
+        module: to run instead of `simulated.daemon`, with the same command.
 
     Example:
         >>> nimbus = DaemonProcess(["nimbus", "nimbus.json"], Path("/tmp/nimbus"))       # doctest: +SKIP
@@ -82,7 +82,7 @@ class DaemonProcess(Closing):
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended; None while it runs."""
+        """Its exit code; None while it runs."""
         return self._process.exit_code
 
     @property
@@ -129,7 +129,7 @@ class DaemonProcess(Closing):
         self.join()
 
     def join(self, timeout: float = END_SECS) -> bool:
-        """Waits for the end; returns whether it came by itself in so many seconds."""
+        """Waits for its end; returns whether it ended by itself within this many seconds."""
         if self._process.wait(timeout):
             return True
         self._process.send(signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Spark, as far as the runtime needs it: a chain of operators over partitions, state, and tasks that are tried again.
+"""Spark, as far as the runtime needs it: a chain of operators over partitions, state, and retried tasks.
 
-Real are the coordinator, spouts, log, chunks, stages, acker and snapshots; only processes and the JVM are not.
+The coordinator, spouts, log, chunks, stages, acker and snapshots are real; only processes and the JVM are simulated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _runs = count(1)
 Values = dict[tuple[str, int], bytes]
 """The state of a task, by name and index."""
 State = dict[int, Values]
-"""That of all tasks."""
+"""The state of all tasks."""
 
 
 class DriverKilled(Exception):  # noqa: N818 # what happened, not what is wrong
@@ -60,8 +60,8 @@ class SimulatedSpark:
     Args:
         spec: the run; `of` makes it from a topology.
         folder: the checkpoint.
-        random: decides on workers, orders and faults, so that a seed gives the same run again.
-        retries: how likely a Spark task is tried again, on any worker.
+        random: decides on workers, orders and faults, so that a seed repeats a run.
+        retries: how likely a Spark task is retried, on any worker.
         workers: how many Python workers there are.
 
     Example:
@@ -74,11 +74,11 @@ class SimulatedSpark:
     host_class = SimulatedHost
     """The hosts that spouts run in."""
     deterministic = True
-    """Whether all attempts at a Spark task must give the same chunks; one that does not is an `AssertionError`."""
+    """Whether all attempts at a Spark task must give the same chunks; otherwise an `AssertionError` is raised."""
     live: LiveProcess | None = None
     """The live process, if there is one."""
     calls: int | None = None
-    """Calls of `next_tuple` before each micro-batch; None for as many as the host makes by itself."""
+    """Calls of `next_tuple` before each micro-batch; None for as many as the host would make."""
 
     def __init__(
         self, spec: RunSpec, folder: Folder, random: Random, *, retries: float = 0.0, workers: int = 3
@@ -114,7 +114,7 @@ class SimulatedSpark:
         """Compiles a topology and starts it.
 
         Args:
-            topology: what `TopologyBuilder.create_topology` returned.
+            topology: from `TopologyBuilder.create_topology`.
             folder: an empty directory for the checkpoint.
             conf: configuration over the defaults.
             partitions: how many partitions each exchange has.
@@ -122,8 +122,8 @@ class SimulatedSpark:
             retries: how likely a Spark task is tried again.
 
         Raises:
-            InvalidTopologyError: the topology makes no sense.
-            ConfigError: a key or value of `conf` makes no sense.
+            InvalidTopologyError: the topology is invalid.
+            ConfigError: a key or value of `conf` is invalid.
         """
         validate_conf(conf or {}, "the test")
         plan = place(compile_graph(topology, effective_conf(conf or {})), partitions)
@@ -147,7 +147,7 @@ class SimulatedSpark:
         remove_run_folder(self.spec.start_id)
 
     def run_to_end(self, steps: int = 1000) -> None:
-        """Runs micro-batches, a second of the topology's time apart, until no spout has anything left to emit.
+        """Runs micro-batches, one second of the topology's time apart, until no spout has anything left to emit.
 
         Raises:
             TopologyFailedError: a component failed for good.
@@ -163,7 +163,7 @@ class SimulatedSpark:
         raise AssertionError(f"the topology has not ended after {steps} micro-batches")
 
     def make_coordinator(self, durable: Durable | None = None) -> Coordinator:
-        """Returns the coordinator of a new driver, which is not started."""
+        """Returns the coordinator of a new driver that is not started."""
         self.hosts.clear()
 
         def failed(failure: Failure) -> None:
@@ -181,12 +181,12 @@ class SimulatedSpark:
     # --- the driver ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Starts the driver, for the first time or after it was killed."""
+        """Starts the driver, the first time or after it was killed."""
         self.coordinator = self.make_coordinator()
         self.coordinator.start(self.offsets[-1], executed_ms=self.executed_ms())
 
     def executed_ms(self) -> int | None:
-        """Returns until when tuples were executed live behind the last offset; see `Coordinator.launch`."""
+        """Returns up to where tuples were executed live after the last offset; see `Coordinator.launch`."""
         return None
 
     def step(self, killed_at: str | None = None) -> bool:
@@ -247,7 +247,7 @@ class SimulatedSpark:
         return rows
 
     def attributes(self, task: int) -> dict[str, Any] | None:
-        """Returns a task's attributes as they are committed; None as long as nothing is."""
+        """Returns a task's committed attributes; None if there are none yet."""
         values = self.state.get(task, {})
         snapshot = values.get(("snapshot", 0))
         if snapshot is None:
@@ -258,7 +258,7 @@ class SimulatedSpark:
         return attributes
 
     def states(self, component: str) -> list[dict[str, Any]]:
-        """Returns the attributes of all tasks of a bolt that have committed any."""
+        """Returns the committed attributes of all tasks of a bolt."""
         found = (self.attributes(task) for task in self.spec.plan.components[component].tasks)
         return [attributes for attributes in found if attributes is not None]
 
@@ -297,7 +297,7 @@ class SimulatedSpark:
         return list(execute_operator(worker, operator, chunks, info, state_of))
 
     def _attempt(self, run: Any) -> list[Row]:
-        """Runs a Spark task on some worker, now and then a second time on some other."""
+        """Runs a Spark task on a random worker, and sometimes a second time on another."""
         rows = list(run(self.random.choice(self.workers)))
         while self.random.random() < self.retries:
             if self.random.random() < 0.2:
@@ -313,5 +313,5 @@ class _Coordinator(Coordinator):
 
 
 def normal(rows: list[Row]) -> list[Row]:
-    """Rows without reports, which hold times."""
+    """Rows without reports, because these contain times."""
     return sorted(row for row in rows if chunk.read_header(row[1]).kind != Kind.REPORT)

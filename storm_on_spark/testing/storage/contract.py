@@ -14,11 +14,11 @@ import pytest
 from storm_on_spark.runtime.storage import Storage, StoredObject, within
 
 _BIG = 9 << 20
-"""Larger than the parts in which object stores take an object."""
+"""Larger than the parts of a multipart upload in object stores."""
 
 
 class StorageContract:
-    """Tests of one store, new and empty in each of them."""
+    """Tests of a store, which is new and empty in each test."""
 
     def test_an_object_has_the_bytes_it_was_made_of(self, storage: Storage) -> None:
         """Any bytes, none, and many."""
@@ -84,7 +84,7 @@ class StorageContract:
             storage.read("f/a")
 
     def test_a_name_that_some_stores_refuse_is_refused_by_all(self, storage: Storage) -> None:
-        """Nothing gets out of the store's own folder."""
+        """No name leads out of the store's folder."""
         for name in ("", "/a", "a/", "a//b", "..", "a/../b", ".hidden", "a b", "a\\b", "\u00e4", "a" * 201):
             with pytest.raises(ValueError, match="no name of an object"):
                 storage.create(name, b"")

@@ -1,4 +1,4 @@
-"""Stores with faults: calls that fail, that take effect and fail all the same, that take long."""
+"""Stores with faults: calls that fail, that take effect and still fail, or that take long."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class FaultyStorage(Storage):
     """A store in front of another one that has faults.
 
     Args:
-        inner: the store that has the objects.
-        faults: returns what happens to a call; None for nothing. It may wait, so that the call is slow.
+        inner: the store with the objects.
+        faults: returns the fault of a call; None for no fault. It may wait, to make the call slow.
 
     Example:
         >>> def first_write_fails(call):
@@ -66,7 +66,7 @@ class FaultyStorage(Storage):
         self.calls: list[Call] = []
         """All calls so far."""
         self.injected: list[Call] = []
-        """Those that had a fault."""
+        """The calls that had a fault."""
 
     def create(self, name: str, data: bytes) -> None:
         """Makes an object, or not."""
@@ -89,11 +89,11 @@ class FaultyStorage(Storage):
         self._call("delete", name, lambda: self._inner.delete(name))
 
     def local_path(self) -> Path | None:
-        """Returns None: what goes past this store would go past its faults."""
+        """Returns None: bypassing this store would bypass its faults."""
         return None
 
     def close(self) -> None:
-        """Closes the store behind it."""
+        """Closes the inner store."""
         self._inner.close()
 
     def _call(self, method: str, name: str, work: Callable[[], T]) -> T:

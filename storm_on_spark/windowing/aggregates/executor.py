@@ -17,7 +17,7 @@ from storm_on_spark.windowing.rules.watermark import Source
 
 
 class AggregateExecutor(WindowExecutor[AggregateManager]):
-    """Executes a windowed bolt whose windows hold partial results. A tuple is acked as soon as it is in them.
+    """Executes a windowed bolt whose windows hold partial results. A tuple is acked as soon as they contain it.
 
     Args:
         bolt: the user's.
@@ -42,7 +42,7 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
         self._aggregates, self._by = dict(aggregates), by
 
     def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
-        """Returns what the configuration says of the window; refuses what can't be made of panes."""
+        """Returns the window of the configuration; refuses one that can't be made of panes."""
         found = super().definition(conf)
         check_panes(found)
         return found
@@ -63,7 +63,7 @@ class AggregateExecutor(WindowExecutor[AggregateManager]):
         manager.panes.attach(self._state, self._aggregates)
 
     def _entries(self, tup: Tuple) -> Entries:
-        """Returns what is in a tuple."""
+        """Returns a tuple's contribution."""
         by = self._by
         if len(by) == 1:
             return ((tup[by[0]], tup),)

@@ -1,4 +1,4 @@
-"""Aggregations: what is kept of the tuples of a slide, and how the results of slides become that of a window."""
+"""Aggregations: the partial results of slides, and how they become the result of a window."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Aggregate(ABC):
 
     @abstractmethod
     def merge(self, one: Any, other: Any) -> Any:
-        """Returns the partial result of the tuples of both."""
+        """Returns the combined partial result of both."""
 
     def inverse(self, total: Any, partial: Any) -> Any:
-        """Returns `total` without what `partial` is of, which was merged into it before; None if that can't be.
+        """Returns `total` without `partial`, which was merged into it before; None if that is impossible.
 
-        Then a window costs two steps for what has changed; without it, one for each slide of the window.
+        With it, a window costs two steps for each change; without it, one for each slide of the window.
         """
         return None
 
     def result(self, partial: Any) -> Any:
-        """Returns what the window shows of a partial result."""
+        """Returns the result that the window shows for a partial result."""
         return partial
 
 
@@ -85,7 +85,7 @@ class _OfField(Aggregate):
 
 
 class SumOf(_OfField):
-    """The sum of a field. Integers are exact; of floats, the sums of slides are added again for each window."""
+    """The sum of a field. Integers are exact; for floats, the sums of slides are added again for each window."""
 
     def merge(self, one: Any, other: Any) -> Any:
         """Adds up."""
@@ -97,7 +97,7 @@ class SumOf(_OfField):
 
 
 class MinOf(_OfField):
-    """The least value of a field."""
+    """The minimum of a field."""
 
     def merge(self, one: Any, other: Any) -> Any:
         """Returns the lesser one."""
@@ -105,7 +105,7 @@ class MinOf(_OfField):
 
 
 class MaxOf(_OfField):
-    """The greatest value of a field."""
+    """The maximum of a field."""
 
     def merge(self, one: Any, other: Any) -> Any:
         """Returns the greater one."""
@@ -151,7 +151,7 @@ class DistinctOf(_OfField):
         return {number >> (64 - _BITS): 64 - _BITS - (number & ((1 << (64 - _BITS)) - 1)).bit_length() + 1}
 
     def merge(self, one: Any, other: Any) -> Any:
-        """Returns the greater of each register."""
+        """Returns the maximum of each register."""
         large, small = (one, other) if len(one) >= len(other) else (other, one)
         merged = dict(large)
         for register, rank in small.items():

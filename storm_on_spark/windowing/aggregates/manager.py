@@ -1,4 +1,4 @@
-"""The windows of one task that keeps aggregations: as `WindowManager`, over panes instead of tuples."""
+"""The windows of one task that keeps aggregations: like `WindowManager`, over panes instead of tuples."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from storm_on_spark.windowing.definition import Count, WindowDefinition
 from storm_on_spark.windowing.rules.watermark import Source, WatermarkGenerator
 
 Entries = Iterable[tuple[Any, Any]]
-"""What is in a tuple: keys, and what the aggregations take for each."""
+"""A tuple's contribution: keys, and the input of the aggregations for each."""
 
 
 class Due(NamedTuple):
-    """A window that is to be evaluated."""
+    """A window to be evaluated."""
 
     changed: Any
     """What `advance` of the panes has returned."""
     start: int | None
     end: int | None
     number: int
-    """Of this window, among those of the task."""
+    """The number of this window, among those of the task."""
 
 
 def check_panes(definition: WindowDefinition) -> None:
     """Checks that a window can be made of panes.
 
     Raises:
-        InvalidTopologyError: length and slide are in different units.
+        InvalidTopologyError: length and slide have different units.
     """
     if type(definition.length) is not type(definition.slide) or (
         definition.event_time and isinstance(definition.length, Count)
@@ -42,16 +42,16 @@ def check_panes(definition: WindowDefinition) -> None:
 
 
 class PaneStore(Protocol):
-    """What is kept of panes."""
+    """The contents of panes."""
 
     def earliest(self, start: int, end: int) -> int | None:
-        """Returns the first pane with something from `start` on and before `end`, or None."""
+        """Returns the first pane with contents from `start` to before `end`, or None."""
 
     def advance(self, start: int, end: int) -> Any:
-        """Makes the window that of the panes from `start` on and before `end`; returns what has changed."""
+        """Moves the window to the panes from `start` to before `end`; returns the changes."""
 
     def unseen(self, changed: Any) -> None:
-        """Keeps what `advance` has returned for the next window: nobody sees this one, which is empty."""
+        """Keeps the result of `advance` for the next window, because this one is empty and is not evaluated."""
 
     def settle(self) -> None:
         """Prepares for being written."""
@@ -67,7 +67,7 @@ class PaneManager(Generic[P]):
 
     Args:
         definition: of the window, of a kind that `check_panes` accepts.
-        panes: where partial results, or rows, are.
+        panes: with the partial results or rows.
         streams: the input streams.
         now: the topology's time, in ms.
     """
@@ -79,7 +79,8 @@ class PaneManager(Generic[P]):
         self.windows = 0
         self._length, self._slide = definition.length.value, definition.slide.value
         self._width = gcd(self._length, self._slide)
-        #: Where the next window ends: a time, or a number of tuples; None before the first by the tuples' own time.
+        #: The end of the next window: a time, or a number of tuples; None before the first window by the tuples' own
+        #: time.
         self._next: int | None = None if definition.event_time else self._after(now)
         self._came = 0
 
@@ -88,16 +89,16 @@ class PaneManager(Generic[P]):
         return (now // self._slide + 1) * self._slide
 
     def _pane(self, at: int) -> int:
-        """Returns the pane of a time, or of the so manieth tuple: panes exclude their beginning."""
+        """Returns the pane of a time, or of a tuple by its number from 1: panes exclude their beginning."""
         return (at - 1) // self._width
 
     def _pane_of_now(self, now: int) -> int:
-        """Returns the pane of what comes now. At the moment of a window's end, after it, that is the next one."""
+        """Returns the pane of a tuple that comes now; at a window's end, after its evaluation, that is the next one."""
         assert self._next is not None, "windows begin at once where tuples bring no time"
         return self._pane(max(now, self._next - self._slide + 1))
 
     def on_time(self, now: int) -> Iterator[Due]:
-        """It is that late, by the topology's time."""
+        """The topology's time has advanced to `now`."""
         if isinstance(self.definition.slide, Count):
             return
         while self._next is not None and self._next <= now:
@@ -107,7 +108,7 @@ class PaneManager(Generic[P]):
             yield from self._evaluated(self._next)
 
     def on_watermark(self, now: int) -> Iterator[Due]:
-        """It is time for a new watermark."""
+        """A new watermark is due."""
         watermark = self.watermark.advance(now)
         if watermark is None:
             return
@@ -116,7 +117,7 @@ class PaneManager(Generic[P]):
             earliest = self.panes.earliest(start, self._pane(watermark) + 1)
             if earliest is None:
                 return
-            # Gaps are skipped: the next window ends at the next multiple of the slide that has something.
+            # Gaps are skipped: the next window ends at the next multiple of the slide with contents.
             end = -(-(earliest + 1) * self._width // self._slide) * self._slide
             end = end if self._next is None else max(end, self._next)
             if end > watermark:
@@ -158,6 +159,6 @@ class AggregateManager(PaneManager[Panes]):
         return not self.watermark.track(stream, stamp, now)
 
     def add_event(self, entries: Entries, stamp: int) -> None:
-        """Adds what is in a tuple that came in time."""
+        """Adds the contribution of a tuple that came in time."""
         for key, given in entries:
             self.panes.add(key, self._pane(stamp), given)

@@ -12,8 +12,8 @@ class AggregateWindow:
     """The results of a window, by key. It is valid while the bolt evaluates it.
 
     Args:
-        panes: where the results are.
-        changed: the keys whose results may be others than in the window before.
+        panes: with the results.
+        changed: the keys whose results may differ from the previous window.
         start: the time after which the window begins.
         end: the time up to which it lasts.
 
@@ -40,12 +40,12 @@ class AggregateWindow:
 
     @property
     def changed(self) -> Iterator[tuple[Any, dict[str, Any] | None]]:
-        """The keys that have got or lost something since the window before, with results; None for nothing left."""
+        """The keys that have gained or lost contents since the previous window, with results; None for nothing left."""
         for key, totals in self._changed.items():
             yield key, None if totals is None else self._panes.results(totals)
 
     def __iter__(self) -> Iterator[tuple[Any, dict[str, Any]]]:
-        """Yields all keys with their results: as many steps as there are keys."""
+        """Yields all keys with their results; the cost is proportional to the number of keys."""
         return self._panes.all()
 
     def totals(self) -> Iterator[tuple[Any, Partials]]:
@@ -62,7 +62,7 @@ class AggregateWindow:
         return self._panes.of(None) or {}
 
     def __len__(self) -> int:
-        """Returns the number of keys that are held; some may only be in windows to come."""
+        """Returns the number of stored keys; some may belong only to later windows."""
         return self._panes.keys
 
     def get_start_timestamp(self) -> int | None:

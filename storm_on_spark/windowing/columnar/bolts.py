@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class BatchWindowedBolt(Windowed):
     """A columnar bolt that evaluates windows of Arrow rows.
 
-    Length and slide are both durations, or both numbers of rows that bring no time. Rows lie in the state as Arrow
-    columns, by slide; with `with_aggregate` only partial results do. Rows are acked when they come, and what the bolt
-    emits is anchored to nothing. A timestamp extractor is a function of a record batch and returns an array.
+    Length and slide are both durations, or both numbers of rows without timestamps. Rows are stored in the state as
+    Arrow columns, by slide; with `with_aggregate` only partial results are. Rows are acked on arrival, and emitted
+    tuples are unanchored. A timestamp extractor is a function of a record batch and returns an array.
 
     Example:
         >>> import pyarrow

@@ -1,4 +1,4 @@
-"""Aggregations of columns: what is kept of the rows of a pane, and how that becomes the result of a window."""
+"""Aggregations of columns: the partial results of panes, and how they become the result of a window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN: Final[dict[type, str]] = {SumOf: "sum", MinOf: "min", MaxOf: "max"}
 _MERGED: Final = {"sum": "sum", "min": "min", "max": "max", "count": "sum", "count_all": "sum"}
 
 _MOST: Final = (1 << 63) - (1 << 12)
-"""Sums of integers are less than this, which is so far below the limit as floats of that size are inexact."""
+"""Limit for sums of integers. It is below that of 64 bits by the error of floats of that size."""
 
 
 class Reduction:
@@ -39,7 +39,7 @@ class Reduction:
     def __init__(self, by: Sequence[str], aggregates: Mapping[str, Aggregate]) -> None:
         self._by = list(by)
         self._aggregates = dict(aggregates)
-        #: Of the partial results: column that is aggregated ("" for none), and Arrow's function.
+        #: For each partial result: the aggregated column ("" for none), and Arrow's function.
         self._steps: list[tuple[str, str]] = list(
             dict.fromkeys(step for name, aggregate in aggregates.items() for step in self._steps_of(name, aggregate))
         )
@@ -59,7 +59,7 @@ class Reduction:
         return [(aggregate.field, function)]
 
     def partial(self, rows: pa.Table) -> pa.Table:
-        """Returns what is kept of rows."""
+        """Returns the partial results of rows."""
         for column, function in self._steps:
             if function == "sum":
                 self._check_sum(rows, column)
@@ -78,10 +78,10 @@ class Reduction:
         return self._named(found, [found[f"{column}_{function}"] for column, function in steps])
 
     def _check_sum(self, rows: pa.Table, column: str) -> None:
-        """Checks that sums of a column fit into 64 bits: Arrow would tell wrong ones.
+        """Checks that sums of a column fit into 64 bits: Arrow would return wrong ones.
 
         Raises:
-            OverflowError: one doesn't.
+            OverflowError: a sum does not fit.
         """
         if not pa.types.is_integer(rows[column].type) or rows.num_rows == 0:
             return

@@ -13,8 +13,8 @@ class BatchWindow:
     """The rows of a window, or its results. It is valid while the bolt evaluates it.
 
     Args:
-        panes: where the rows are.
-        bounds: first pane, first one that is new, and the one after the last.
+        panes: with the rows.
+        bounds: the first pane, the first new one, and the one after the last.
         start: the time after which the window begins.
         end: the time up to which it lasts.
     """
@@ -32,7 +32,7 @@ class BatchWindow:
 
     @cached_property
     def new(self) -> pa.Table:
-        """The same of what is new since the window before: of its last slide."""
+        """The same for the rows that are new since the previous window, those of its last slide."""
         _, new, after = self._bounds
         return self._panes.table(new, after)
 

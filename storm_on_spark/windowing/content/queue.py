@@ -22,7 +22,7 @@ _FULL = 1024
 _LEAST = 32
 """Fewer tuples than this are written with the queue itself, until more have come."""
 _BLOCK = 64
-"""How many slices' bounds are written together."""
+"""The number of slices whose bounds are written together."""
 
 
 class Slice(NamedTuple):
@@ -36,9 +36,9 @@ class Slice(NamedTuple):
     last: int
     """Sequence number of its last tuple."""
     low: int
-    """Its least timestamp."""
+    """Its earliest timestamp."""
     high: int
-    """Its greatest timestamp."""
+    """Its latest timestamp."""
     tracked: bool
     """Whether any tuple belongs to a tree."""
     skip: int = 0
@@ -88,7 +88,7 @@ class EventQueue:
         #: How many tuples there have been.
         self.next_sequence = 0
         self._next_number = 0
-        #: Numbers of the blocks that there are, and of the one that is not full.
+        #: Numbers of the existing blocks, and of the one that is not full.
         self._blocks: list[int] = []
         self._tail: list[Slice] = []
         #: The tuples of the slice that tuples are added to, and their sequence numbers and timestamps.
@@ -176,7 +176,7 @@ class EventQueue:
 
     @property
     def own_keys(self) -> int:
-        """How many keys of the state belong to the queue."""
+        """The number of keys in the state that belong to the queue."""
         return len(self._full) + len(self._tail) + sum(map(len, self._full.values()))
 
     def _content(self, part: Slice) -> Content:
@@ -233,7 +233,7 @@ class EventQueue:
     # --- removing --------------------------------------------------------------------------------------------------
 
     def remove(self, parts: Iterable[Part]) -> None:
-        """Removes tuples; of each slice at most one part."""
+        """Removes tuples, with at most one part for each slice."""
         changed: dict[int, Slice | None] = {}
         for part in parts:
             self._size -= part.size
@@ -282,7 +282,7 @@ class EventQueue:
 
 
 def joined(parts: Iterable[Part]) -> list[Part]:
-    """Returns parts with one of each slice."""
+    """Merges parts, so that there is one for each slice."""
     found: dict[int, Part] = {}
     for part in parts:
         other = found.get(part.slice.number)

@@ -14,7 +14,7 @@ from storm_on_spark.windowing.definition import Count, Extent
 
 
 class Evicted(NamedTuple):
-    """What a window holds, and what has left: parts of the queue, in order."""
+    """The tuples of a window, and those that have left it: parts of the queue, in order."""
 
     window: list[Part]
     expired: list[Part]
@@ -31,7 +31,7 @@ class TimeEviction:
         self._length_ms = length_ms
 
     def evict(self, queue: EventQueue, reference: int, limit: int | None = None) -> Evicted:
-        """Returns what the window holds at a time of reference."""
+        """Returns the window's contents at a reference time."""
         start = reference - self._length_ms
         return Evicted(list(queue.between(start, reference)), list(queue.until(start)))
 
@@ -50,12 +50,12 @@ class CountEviction:
         self.processed = 0
 
     def evict(self, queue: EventQueue, reference: int, limit: int | None = None) -> Evicted:
-        """Returns what the window holds.
+        """Returns the window's contents.
 
         Args:
             queue: the tuples.
-            reference: the time up to which tuples count, if they bring their time.
-            limit: how many of those count, the first ones; None for all.
+            reference: the time up to which tuples count, if they have timestamps.
+            limit: the number of those that count, from the first; None for all.
         """
         parts = list(queue.until(reference)) if self._event_time else [Part(part) for part in queue.slices()]
         size = sum(part.size for part in parts)
@@ -99,7 +99,7 @@ class Previous(NamedTuple):
     reference: int | None = None
     """The time up to which tuples were in it, if they bring their time."""
     runs: tuple[tuple[int, int], ...] | None = None
-    """The sequence numbers that it held, as first and last of runs; None if the other attributes tell them."""
+    """The sequence numbers that it held, as first and last of runs; None if they follow from the other attributes."""
 
     def held(self, sequence: int, stamp: int) -> bool:
         """Returns whether it held a tuple."""

@@ -21,7 +21,7 @@ from storm_on_spark.windowing.rules.watermark import Source, WatermarkGenerator
 
 
 class Activation(NamedTuple):
-    """A window that is to be evaluated. After the evaluation, the queue no longer has what has expired."""
+    """A window to be evaluated. After the evaluation, the queue no longer has the expired tuples."""
 
     window: list[Part]
     """The tuples that it holds; if it has none, the bolt does not see it."""
@@ -63,7 +63,7 @@ class WindowManager:
         self.queue = EventQueue()
         self.watermark = WatermarkGenerator(streams, definition.lag_ms, definition.idle_ms, now)
         self._previous = Previous()
-        #: How many windows there have been.
+        #: The number of windows so far.
         self.windows = 0
         self._dropped: list[Part] = []
         self._define(definition, now, 0)
@@ -83,7 +83,7 @@ class WindowManager:
         )
 
     def add(self, tup: Tuple, now: int) -> Iterator[Activation]:
-        """A tuple that brings no time has come."""
+        """A tuple without a timestamp has come."""
         # A tuple that comes at the time of an evaluation, but after it, belongs to the next window.
         last = self._trigger.last if isinstance(self._trigger, TimeTrigger) else -1
         self.queue.add(tup, now if now > last else last + 1)
@@ -91,7 +91,7 @@ class WindowManager:
             yield from self._evaluated(self._trigger.on_tuple(now))
 
     def add_event(self, tup: Tuple, stream: Source, stamp: int, now: int) -> bool:
-        """A tuple that brings its time has come; returns whether it came in time."""
+        """A tuple with a timestamp has come; returns whether it came in time."""
         if not self.watermark.track(stream, stamp, now):
             return False
         self.queue.add(tup, stamp)
@@ -113,7 +113,7 @@ class WindowManager:
         self.queue.settle()
 
     def drop(self, window: list[Part]) -> None:
-        """Removes the tuples of the window that is evaluated, once that is done."""
+        """Removes the tuples of the present window after its evaluation."""
         self._dropped = window
 
     def _evaluated(self, due: Due) -> Generator[Activation, None, None]:
