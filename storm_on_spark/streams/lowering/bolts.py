@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class NoAttributes:
-    """Where a bolt's attributes are saved: nothing is to be saved, since what a bolt keeps is in its state."""
+    """The empty holder of a bolt's saved attributes; a bolt keeps its data in its state instead."""
 
 
 class _OperationsBolt:
-    """What the bolts have in common."""
+    """The common base of the bolts."""
 
     def __init__(self, program: Program, title: str) -> None:
         self.program = program
@@ -53,7 +53,7 @@ class _OperationsBolt:
 
 
 class OperationsBolt(_OperationsBolt, BaseBasicBolt):
-    """Executes operations that keep nothing."""
+    """Executes operations without state."""
 
     stateless = True
 
@@ -72,7 +72,7 @@ class OperationsBolt(_OperationsBolt, BaseBasicBolt):
 
 
 class StatefulOperationsBolt(_OperationsBolt, BaseStatefulBolt):
-    """Executes operations that keep something from one value to the next."""
+    """Executes operations with state."""
 
     stateless = False
 
@@ -106,13 +106,13 @@ class StatefulOperationsBolt(_OperationsBolt, BaseStatefulBolt):
 
 
 class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
-    """Executes operations on the values of each window. What they keep within a window ends with it.
+    """Executes operations on the values of each window. The data that they keep ends with the window.
 
     Args:
         program: the operations.
-        title: for people.
-        window: what gathers the values.
-        partials: the aggregations that keep partial results instead; none to keep values.
+        title: for display.
+        window: gathers the values.
+        partials: the aggregations that keep partial results; empty to keep values instead.
     """
 
     def __init__(self, program: Program, title: str, window: Window, partials: Sequence[Operation] = ()) -> None:
@@ -155,12 +155,12 @@ class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
                     self._running.gather(tup)
             self._running.finish()
         except BaseException:
-            # What they have gathered is of a window that is undone.
+            # The gathered values belong to a window that is undone.
             self._connect()
             raise
 
     def expand(self, tup: Tuple) -> list[tuple[Any, Any]]:
-        """Executes the operations before the aggregations; returns keys, and what is added to each."""
+        """Executes the operations before the aggregations; returns keys, and what to add to each."""
         for kept in self._kept.values():
             kept.entries = []
         self._running.gather(tup)
@@ -171,7 +171,7 @@ class WindowedOperationsBolt(_OperationsBolt, BaseWindowedBolt):
 
 
 def set_window(bolt: Windowed, window: Window) -> None:
-    """Gives a bolt the window of a stream, but for its late tuples."""
+    """Configures a bolt with the window of a stream, except for its late tuples."""
     bolt.with_window(window.length, window.slide)
     if window.timestamp_field is not None:
         bolt.with_timestamp_field(window.timestamp_field)

@@ -1,8 +1,8 @@
 """Partial results by key and pane, in the bolt's key-value state.
 
-A pane is the greatest span of which both length and slide of a window are multiples. A key has one record: its total in
-the last window, and the partial results of its panes. Which keys have something in a pane is written beside, in lists
-that only grow. So a window costs what has come or left since the one before, however many keys there are.
+A pane is the greatest span that divides both length and slide of a window. A key has one record: its total in the last
+window, and the partial results of its panes. The keys of each pane are in separate lists that only grow. So the cost of
+a window depends on what has come or left since the previous one, not on the number of keys.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Partials = list[Any]
 
 
 class Record(NamedTuple):
-    """What is kept of a key."""
+    """The record of a key."""
 
     totals: Partials
-    """Of the last window; None where it has to be worked out from the panes."""
+    """The total in the last window; None if it must be computed from the panes."""
     panes: list[tuple[int, Partials]]
-    """The panes that have something, in order."""
+    """The panes with contents, in order."""
 
 
 class Panes:
@@ -45,20 +45,20 @@ class Panes:
     def __init__(self, aggregates: Mapping[str, Aggregate]) -> None:
         self._aggregates = list(aggregates.values())
         self._names = list(aggregates)
-        #: Of each pane that has something: how many lists of keys are written, and the keys that are not.
+        #: For each pane with contents: how many lists of keys are written, and the keys that are not written yet.
         self._lists: dict[int, int] = {}
         self._open: dict[int, list[Any]] = {}
         #: The keys of `_lists`.
         self._panes = PaneNumbers()
-        #: Keys of panes that were evaluated, which have got more since.
+        #: Keys of evaluated panes that have received more since.
         self._late: list[Any] = []
         #: The pane after the last window, and the one at its beginning.
         self._end = self._start = -(1 << 62)
-        #: How many keys there are.
+        #: The number of keys.
         self.keys = 0
 
     def attach(self, state: KeyValueState, aggregates: Mapping[str, Aggregate]) -> None:
-        """Says where records are, and what of the user's code is not part of the state."""
+        """Connects the state with the records, and the user's code, which is not part of the state."""
         self._state = state
         self._aggregates = list(aggregates.values())
         self._panes = PaneNumbers(self._lists)
@@ -72,7 +72,7 @@ class Panes:
         return self._names
 
     def add(self, key: Any, pane: int, tup: Any) -> None:
-        """Adds a tuple, or whatever the aggregations take."""
+        """Adds a tuple, or other input of the aggregations."""
         record: Record | None = self._state.get(key)
         if record is None:
             self.keys += 1
@@ -121,7 +121,7 @@ class Panes:
         yield from self._open.get(pane, ())
 
     def earliest(self, start: int, end: int) -> int | None:
-        """Returns the first pane with something from `start` on and before `end`, or None."""
+        """Returns the first pane with contents from `start` to before `end`, or None."""
         return self._panes.earliest(start, end)
 
     def __len__(self) -> int:
@@ -130,10 +130,9 @@ class Panes:
     # --- windows ---------------------------------------------------------------------------------------------------
 
     def advance(self, start: int, end: int) -> dict[Any, Partials | None]:
-        """Makes the window that of the panes from `start` on and before `end`.
+        """Moves the window to the panes from `start` to before `end`.
 
-        Returns:
-            The totals of each key that has got something, or lost something; None for one that has nothing any more.
+        Returns: The totals of each key that has gained or lost contents; None for a key that has nothing left.
         """
         gone, fresh = self._panes.drop_before(start), self._panes.between(max(start, self._end), end)
         changed = dict.fromkeys(self._late)
@@ -150,7 +149,7 @@ class Panes:
         return changed
 
     def unseen(self, changed: Mapping[Any, Partials | None]) -> None:
-        """Keeps keys that have changed for the next window: nobody sees this one, which is empty."""
+        """Keeps changed keys for the next window, because this one is empty and is not evaluated."""
         self._late += changed
 
     def _moved(self, key: Any, start: int, end: int) -> Partials | None:
@@ -221,12 +220,12 @@ class Panes:
         return self._completed(record.totals, record.panes, first, after) if after > first else None
 
     def held(self) -> Iterator[tuple[Any, Partials]]:
-        """Yields the keys of the last window with their totals; those of a single pane in the order they came."""
+        """Yields the keys of the last window with their totals; keys of a single pane in the order of their arrival."""
         panes = self._panes.between(self._start, self._end)
         if len(panes) == 1:
             keys = self._keys_of(panes[0])
         else:
-            # A key may be in the list of each pane, so a look at all records is less work.
+            # A key may be in the list of each pane, so reading all records is less work.
             keys = (key for key, value in self._state.items() if isinstance(value, Record))
         for key in keys:
             if (totals := self._totals_of(key)) is not None:

@@ -32,7 +32,7 @@ BatchExtractor = Callable[[pa.RecordBatch], Any]
 
 
 class BatchBoltOfWindows(Protocol):
-    """What is called of a `BatchWindowedBolt`."""
+    """The methods of a `BatchWindowedBolt` that are called here."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: BatchOutputCollector) -> None:
         """See `BatchWindowedBolt`."""
@@ -54,14 +54,14 @@ class ColumnManager(PaneManager[ColumnPanes]):
     """The windows of one task over record batches."""
 
     def add(self, rows: pa.Table, now: int) -> Iterator[Due]:
-        """Rows that bring no time have come."""
+        """Rows without timestamps have come."""
         if not isinstance(self.definition.slide, Count):
             self.panes.add(self._pane_of_now(now), rows)
             return
         first = 0
         while first < rows.num_rows:
             assert self._next is not None, "windows begin at once where rows bring no time"
-            # Up to the end of the pane, which is perhaps that of a window.
+            # Up to the end of the pane, which may be the end of a window.
             size = min(rows.num_rows - first, self._width - self._came % self._width)
             self._came += size
             self.panes.add(self._pane(self._came), rows.slice(first, size))
@@ -89,12 +89,12 @@ class ColumnManager(PaneManager[ColumnPanes]):
 
 
 class BatchWindowExecutor(StatefulBatchBolt):
-    """Executes a columnar windowed bolt. A row is acked as soon as it is in the window.
+    """Executes a columnar windowed bolt. A row is acked as soon as the window contains it.
 
     Args:
         bolt: the user's.
-        timestamp: the column of the rows' time, or a function of a batch; None for the time at which they come.
-        idle_ms: after which time without rows a stream no longer holds back the watermark; None for never.
+        timestamp: the column of the rows' time, or a function of a batch; None for the time of arrival.
+        idle_ms: how long a stream may be silent before it no longer holds back the watermark; None for ever.
         aggregates: the aggregations, by name; none to keep the rows.
         by: the columns of the key.
     """
@@ -113,14 +113,14 @@ class BatchWindowExecutor(StatefulBatchBolt):
         self._timestamp, self._idle_ms = timestamp, idle_ms
         self._kept = (list(by), list(aggregates)) if aggregates else None
         self._reduction = Reduction(by, aggregates) if aggregates else None
-        #: For the runtime: whose attributes are saved.
+        #: For the runtime: the object whose attributes are saved.
         self.state_holder = bolt
         #: For people; see `component_title`.
         self.title: str = getattr(bolt, "title", "")
         self.adapted = Adapted(type(bolt))
 
     def definition(self, conf: Mapping[str, Any]) -> WindowDefinition:
-        """Returns what the configuration says of the window; refuses what can't be made of panes."""
+        """Returns the window of the configuration; refuses one that can't be made of panes."""
         settings, event_time = WindowSettings.of(conf), self._timestamp is not None
         found = WindowDefinition.of(settings, event_time=event_time, idle_ms=self._idle_ms, holds=False)
         check_panes(found)
@@ -131,7 +131,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
         return found
 
     def declare_timers(self, conf: Mapping[str, Any]) -> Mapping[str, int]:
-        """Declares what windows need to know of the time."""
+        """Declares the timers that the windows need."""
         return self.definition(conf).timers
 
     def get_component_configuration(self) -> Mapping[str, Any] | None:
@@ -149,7 +149,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
         self._streams = [(source.component, source.stream) for source in context.this_sources()]
         self._late = LateTuples(context) if self._timestamp is not None else None
         self._windowed = UnanchoredCollector(collector)
-        #: Numbers of windows that the bolt could not evaluate. It is forgotten with the process.
+        #: Numbers of windows that the bolt could not evaluate. It is not saved.
         self._poison: set[int] = set()
         self._attached: ColumnManager | None = None
         self.state_services: tuple[object, ...] = (self._windowed,)
@@ -184,7 +184,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
             )
 
     def execute_batch(self, batch: pa.RecordBatch, collector: BatchOutputCollector) -> None:
-        """Adds rows to the windows, or lets time go on; evaluates the windows that are due."""
+        """Adds rows to the windows, or advances the time; evaluates the windows that are due."""
         manager = self._manager()
         now = self._context.time_ms if self._window_definition.timers else 0
         if collector.source.component == SYSTEM_COMPONENT:
@@ -240,7 +240,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
             self._state.put(MANAGER, manager)
             self._state.put((*MANAGER, "kept"), self._kept)
         if manager is not self._attached:
-            # New, or what the runtime has read or set back.
+            # It is new, or the runtime has read or reset it.
             manager.watermark.define(self._window_definition.lag_ms, self._window_definition.idle_ms)
             manager.panes.attach(self._state, self._reduction)
             self._attached = manager
@@ -252,7 +252,7 @@ class BatchWindowExecutor(StatefulBatchBolt):
 
 
 class UnanchoredCollector(BatchOutputCollector):
-    """The collector of a columnar windowed bolt: what it emits results from rows that are acked.
+    """The collector of a columnar windowed bolt: emitted tuples are unanchored, as their rows are already acked.
 
     Args:
         collector: the task's.
@@ -268,7 +268,7 @@ class UnanchoredCollector(BatchOutputCollector):
             self._collector.emit(part, np.full(part.num_rows, -1), stream)
 
     def fail(self, rows: Any) -> None:
-        """Refuses: the rows of a window are acked.
+        """Refuses: the rows of a window are already acked.
 
         Raises:
             TupleError: always.

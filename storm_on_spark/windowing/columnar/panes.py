@@ -1,4 +1,4 @@
-"""Rows, or what is kept of them, by pane, in the bolt's key-value state."""
+"""Rows, or their partial results, by pane, in the bolt's key-value state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from storm_on_spark.windowing.columnar.reduction import Reduction
 from storm_on_spark.windowing.content.queue import OWN
 
 _LEAST = 1024
-"""Fewer rows than that are written with the manager, until more have come."""
+"""Fewer rows than this are written with the manager, until more have come."""
 
 
 class ColumnPanes:
@@ -22,7 +22,7 @@ class ColumnPanes:
     """
 
     def __init__(self) -> None:
-        #: Of each pane that has rows: how many tables are written, and those that are not.
+        #: For each pane with rows: how many tables are written, and the tables that are not written yet.
         self._written: dict[int, int] = {}
         self._open: dict[int, pa.Table] = {}
         #: The keys of `_written`.
@@ -31,7 +31,7 @@ class ColumnPanes:
         self._end = -(1 << 62)
 
     def attach(self, state: KeyValueState, reduction: Reduction | None) -> None:
-        """Says where tables are, and what is kept of rows; all of them for None."""
+        """Connects the state with the tables, and the reduction of rows; None to keep all rows."""
         self._state, self._reduction = state, reduction
         self._panes = PaneNumbers(self._written)
 
@@ -59,17 +59,16 @@ class ColumnPanes:
                 del self._open[pane]
 
     def earliest(self, start: int, end: int) -> int | None:
-        """Returns the first pane with rows from `start` on and before `end`, or None."""
+        """Returns the first pane with rows from `start` to before `end`, or None."""
         return self._panes.earliest(start, end)
 
     def __len__(self) -> int:
         return len(self._written)
 
     def advance(self, start: int, end: int) -> tuple[int, int, int]:
-        """Makes the window that of the panes from `start` on and before `end`.
+        """Moves the window to the panes from `start` to before `end`.
 
-        Returns:
-            `start`, where what is new begins, and `end`.
+        Returns: `start`, the first new pane, and `end`.
         """
         for pane in self._panes.drop_before(start):
             for number in range(self._written.pop(pane)):
@@ -82,7 +81,7 @@ class ColumnPanes:
         """Keeps nothing: an empty window has nothing new."""
 
     def table(self, start: int, end: int) -> pa.Table:
-        """Returns the rows, or results, of the panes from `start` on and before `end`."""
+        """Returns the rows, or results, of the panes from `start` to before `end`."""
         parts = []
         for pane in self._panes.between(start, end):
             for number in range(self._written[pane]):
@@ -96,7 +95,7 @@ class ColumnPanes:
 
 
 def _joined(tables: list[pa.Table]) -> pa.Table:
-    """Returns tables as one. Types are found batch by batch: of nulls, integers and floats the wider one holds."""
+    """Concatenates tables. Types are inferred batch by batch; of nulls, integers and floats, the widest is used."""
     return pa.concat_tables(tables, promote_options="permissive")
 
 
