@@ -125,12 +125,12 @@ def test_the_authorizer_that_does_nothing_does_nothing() -> None:
 class UserConnection(DRPCConnection):
     """Logs in as a user of the JAAS file, as only Storm's own clients do."""
 
-    def __init__(self, address: Address, service: str, name: str) -> None:
+    def __init__(self, address: Address, service: str, name: str, secret: str | None = None) -> None:
         super().__init__(address, service, 20.0)
-        self._name = name
+        self._login = Login(name, secret or f"{name}s secret")
 
     def _log_in(self, connected: socket.socket, login: Login) -> None:
-        super()._log_in(connected, Login(self._name, f"{self._name}s secret"))
+        super()._log_in(connected, self._login)
 
 
 @contextmanager
@@ -198,6 +198,11 @@ def test_users_do_what_the_list_lets_them_and_the_token_does_everything(tmp_path
         asking.join(20)
         assert answers == ["x!", "y!"]
         # Over HTTP by Digest, and with the token.
+        for name, wrong in (("eve", "anns secret"), ("nobody", "eves secret")):
+            assert httpx.get(f"{server.url}/drpc/f/x", auth=httpx.DigestAuth(name, wrong)).status_code == 401
+            for door, service in ((server.calls, "DistributedRPC"), (server.invocations, inner)):
+                with pytest.raises(AuthenticationError):
+                    UserConnection(door, service, name, wrong).call("execute", "f", "x")
         eve = httpx.get(f"{server.url}/drpc/f/x", auth=httpx.DigestAuth("eve", "eves secret"))
         assert (eve.status_code, eve.json()["error"]) == (403, "Forbidden")
         connection = DRPCConnection(server.invocations, inner, 20.0)

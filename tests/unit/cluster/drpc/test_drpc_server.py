@@ -303,6 +303,9 @@ def test_whoever_has_no_token_is_let_in_nowhere(tmp_path: Path) -> None:
             with pytest.raises(expected):
                 connected(inner, "DistributedRPCInvocations").call("fetchRequest", "f")
         assert httpx.get(f"{server.url}/drpc/f").status_code == 401
+        assert httpx.get(f"{server.url}/drpc/f", auth=TokenAuth(Tokens.from_file(other))).status_code == 401
+        bearer = {"Authorization": f"Bearer {'0' * 32}"}
+        assert httpx.post(f"{server.url}/drpc/f", content="x", headers=bearer).status_code == 401
         answering = Answering(server, exclaim)
         answering.start()
         with client(server) as thrift, httpx.Client(auth=TokenAuth(Tokens.from_file(token))) as http:
