@@ -43,9 +43,15 @@ class _Addresses(Settings):
     drpc: Annotated[str, Config.DRPC_BIND_ADDRESS]
 
 
+TOKEN_PATH: Final = "STORM_ON_SPARK_TOKEN_PATH"  # noqa: S105 # a variable's name
+"""The environment variable by which a supervisor tells drivers where the user's token is: their own logs, and so their
+state, are elsewhere."""
+
+
 def token_path() -> Path:
     """Returns where the user's token is, or would be."""
-    return state_dir() / _NAME
+    told = os.environ.get(TOKEN_PATH)
+    return Path(told) if told else state_dir() / _NAME
 
 
 def with_own_token(

@@ -14,6 +14,7 @@ from storm_on_spark.api.config import Config
 from storm_on_spark.cluster.driver.files import DriverSpec, LocalBeat, RunFolder
 from storm_on_spark.cluster.errors import ClusterError, CodeError
 from storm_on_spark.cluster.records import CodeManifest, StormBase
+from storm_on_spark.cluster.security.user_token import TOKEN_PATH, token_path
 from storm_on_spark.cluster.supervisor.code import CodeStore, Ready, overlaid
 from storm_on_spark.cluster.supervisor.process import DRIVER, DriverProcess, find, launch
 from storm_on_spark.cluster.supervisor.slots import (
@@ -225,7 +226,7 @@ class SlotHost:
                 )
             )
             temporary.mkdir(mode=0o700, exist_ok=True)
-            environment = {"TMPDIR": str(temporary), "XDG_STATE_HOME": str(artifacts)}
+            environment = {"TMPDIR": str(temporary), "XDG_STATE_HOME": str(artifacts), TOKEN_PATH: str(token_path())}
             spare = self._cluster.spare(conf, self._files.path)
             self._process = spare or launch(self._files, output, environment, self._driver)
         except (OSError, ClusterError) as error:

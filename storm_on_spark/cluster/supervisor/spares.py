@@ -12,6 +12,7 @@ from typing import Any
 
 from storm_on_spark.cluster.driver.files import RunFolder, SpareSpec
 from storm_on_spark.cluster.errors import ClusterError
+from storm_on_spark.cluster.security.user_token import TOKEN_PATH, token_path
 from storm_on_spark.cluster.supervisor.process import DriverProcess, is_free, launch
 from storm_on_spark.launch.conf_text import spark_conf
 
@@ -75,7 +76,7 @@ class Spares:
         try:
             temporary.mkdir(mode=0o700, parents=True)
             folder.write(SpareSpec(cluster=self._conf))
-            environment = {"TMPDIR": str(temporary), "XDG_STATE_HOME": str(self._logs)}
+            environment = {"TMPDIR": str(temporary), "XDG_STATE_HOME": str(self._logs), TOKEN_PATH: str(token_path())}
             process = launch(folder, self._logs / "spare.log", environment, _MODULE)
         except (OSError, ClusterError) as error:
             log.warning("no spare driver: %s", error)
