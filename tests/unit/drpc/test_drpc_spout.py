@@ -65,6 +65,9 @@ def test_requests_are_emitted_and_results_returned(drpc: LocalDRPC) -> None:
     assert arguments == "x"
     known = json.loads(info)
     assert (known["host"], known["port"]) == ("127.0.0.1", drpc.invocations.port)
+    for unsent in ("half of a pair: \udcff", "x" * (1 << 20)):
+        done = run_bolt(ReturnResults(), [make_tuple([unsent, info], ["result", "return-info"])])
+        assert (len(done.failed), len(done.acked)) == (1, 0)
     done = run_bolt(ReturnResults(), [make_tuple(["y", info], ["result", "return-info"])])
     assert len(done.acked) == 1
     assert asking.ended().result == "y"
