@@ -76,7 +76,7 @@ def test_a_state_of_trident_is_asked_while_it_counts(local_cluster: LocalCluster
 def test_64_clients_are_answered_once_each_while_processes_die_and_other_clients_leave_or_wait_in_vain(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    dies_at, count = [400, 1_600], 2_000
+    dies_at, count = [400], 800
 
     def others() -> None:
         waiting = DRPCConnection(drpc.calls, "DistributedRPC")
@@ -94,7 +94,7 @@ def test_64_clients_are_answered_once_each_while_processes_die_and_other_clients
         assert (found.answered, found.wrong, found.errors) == (count, [], {})
         counted, times = map(int, drpc.execute(drpc_clients.FUNCTION, drpc_clients.TOTAL).split())
         assert (counted - count in (0, 1), times - count in range(21)) == (True, True), (counted, times)
-        assert [crashes(tmp_path / f"crash-{number}") for number in dies_at] == [1, 1]
+        assert [crashes(tmp_path / f"crash-{number}") for number in dies_at] == [1]
         assert waited[0].answer("execute") is None
         waited[0].close()
         local_cluster.kill_topology("clients", 0)
