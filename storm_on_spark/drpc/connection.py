@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from storm_on_spark.api.config import Config
 from storm_on_spark.cluster.errors import AuthenticationError
 from storm_on_spark.cluster.security.digest import THRIFT, Answering, Login
 from storm_on_spark.cluster.security.tokens import read_tokens
@@ -70,6 +71,8 @@ class DRPCConnection:
         self._number = 0
         #: What has come of the next answers.
         self._came = bytearray()
+        #: Whether anything has ever come.
+        self._heard = False
 
     def call(self, method: str, *arguments: Any, secs: float | None = None) -> Any:
         """Returns what a method returns.
@@ -195,7 +198,11 @@ class DRPCConnection:
 
     def _take(self, data: bytes) -> None:
         if not data:
-            raise ConnectionError(f"{self.address} has closed the connection")
+            # A server that needs a login says nothing else to a client that has none.
+            unknown = self.address.token_file is None and not self._heard
+            hint = f"; if it needs a login, set {Config.NIMBUS_AUTH_TOKEN_FILE}" if unknown else ""
+            raise ConnectionError(f"{self.address} has closed the connection{hint}")
+        self._heard = True
         self._came += data
 
     def _frame(self) -> bytes | None:

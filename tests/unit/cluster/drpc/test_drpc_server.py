@@ -297,7 +297,7 @@ def test_whoever_has_no_token_is_let_in_nowhere(tmp_path: Path) -> None:
         for wrong in (other, None):
             address = Address(server.calls.host, server.calls.port, wrong)
             expected = AuthenticationError if wrong else OSError
-            with pytest.raises(expected):
+            with pytest.raises(expected, match="token"):
                 connected(address, "DistributedRPC").call("execute", "f", "x")
             inner = Address(server.invocations.host, server.invocations.port, wrong)
             with pytest.raises(expected):
