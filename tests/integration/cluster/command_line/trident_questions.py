@@ -17,7 +17,7 @@ from storm_on_spark.trident import (
 )
 from storm_on_spark.trident.state import MapGet, MemoryMapState
 
-COUNT, KEYS, PARTITIONS, MOST = 3_000, 7, 2, 12
+COUNT, KEYS, PARTITIONS, MOST = 3_000, 7, 2, 60
 FUNCTION = "counts"
 conf = {
     "drpc.servers": ["127.0.0.1"],
