@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-import socket
 import subprocess
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,8 +53,6 @@ def build(conf):
     return builder.create_topology()
 """
 LOOKING_LINE = 12
-DOORS = ("port", "invocations.port", "http.port")
-"""Of a DRPC server."""
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +64,6 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
         yield found
     finally:
         found.kill()
-
-
-def free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return found
 
 
 def drivers(dev: Dev) -> set[psutil.Process]:
@@ -203,48 +191,6 @@ def test_an_exception_in_a_bolt_names_the_line_of_its_code_wherever_one_looks(de
         assert f'raising.py", line {LOOKING_LINE}, in look_up' in text
     assert re.search(r"^[0-9-]{10} [0-9:]{8},[0-9]{3} \[count:1\] looking at spark$", logged, re.MULTILINE)
     dev.storm_spark("kill", "raising", "-w", "0")
-
-
-@pytest.mark.slow
-def test_trident_is_asked_by_drpc_and_counts_once_though_its_driver_is_killed_and_it_is_rebalanced(dev: Dev) -> None:
-    import trident_questions as job
-
-    ports = [f"drpc.{door}={port}" for door, port in zip(DOORS, free_ports(3), strict=True)]
-    options = [word for port in ports for word in ("-c", port)]
-    server = subprocess.Popen(
-        [*COMMAND, "drpc", *options, "-c", "drpc.request.timeout.secs=15"],
-        env=dev.environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    keys = [str(key) for key in range(job.KEYS)]
-    last: dict[str, int] = {}
-
-    def counted(least: int) -> bool:
-        # A request that a driver has taken along times out.
-        asked = dev.ask("drpc-client", job.FUNCTION, " ".join(keys), *options, "--json")
-        if asked.exit_code == 0:
-            (((pairs,),),) = (json.loads(each["result"]) for each in json.loads(asked.stdout)["results"])
-            last.update({key: count or 0 for key, count in pairs})
-        return sum(last.values()) >= least
-
-    try:
-        done = dev.run("submit", job.__file__, *options)
-        assert done.returncode == 0, done.stderr
-        wait_until(lambda: counted(100), lambda: f"{last}")
-        assert sum(last.values()) < job.COUNT, "the faults come while it counts"
-        (driver,) = drivers(dev)
-        driver.kill()
-        wait_until(lambda: drivers(dev) - {driver} and counted(1_000), lambda: f"{last}")
-        dev.storm_spark("rebalance", "trident_questions", "-w", "0")
-        wait_until(lambda: counted(job.COUNT), lambda: f"{last}")
-        assert last == Counter(str(number % job.KEYS) for number in range(job.COUNT))
-        dev.storm_spark("kill", "trident_questions", "-w", "0")
-    finally:
-        server.send_signal(signal.SIGINT)
-        _, said = server.communicate(timeout=60)
-    assert "Traceback" not in said
 
 
 def test_drivers_and_their_sockets_go_with_a_cluster_that_is_killed(dev: Dev) -> None:

@@ -12,16 +12,25 @@ from typing import Any
 import httpx
 import pytest
 from answering import serving
+from waiting import eventually
 
 from storm_on_spark.api.config import Config
 from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.cluster.client.nimbus_client import NimbusClient
+from storm_on_spark.cluster.driver.files import RunFolder
 from storm_on_spark.cluster.errors import ClusterError
 from storm_on_spark.cluster.http.auth import Authentication
 from storm_on_spark.cluster.security.proofs import TokenAuth
 from storm_on_spark.cluster.security.settings import SecuritySettings
 from storm_on_spark.cluster.security.tokens import Tokens, read_tokens
-from storm_on_spark.cluster.security.user_token import auth_of_client, kept_secret, token_path, with_own_token
+from storm_on_spark.cluster.security.user_token import (
+    TOKEN_PATH,
+    auth_of_client,
+    kept_secret,
+    token_path,
+    with_own_token,
+)
+from storm_on_spark.cluster.supervisor.process import launch
 from storm_on_spark.xd.client import AdminClient
 
 BIND, FILE = Config.NIMBUS_BIND_ADDRESS, Config.NIMBUS_AUTH_TOKEN_FILE
@@ -78,6 +87,28 @@ def test_its_users_clients_find_it_and_nobody_else_is_served(monkeypatch: pytest
         with pytest.raises(ClusterError, match="say who you are"):
             ask()
         assert len(done) == 1
+
+
+def test_a_driver_whose_own_state_is_elsewhere_finds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = of_daemon()[FILE]
+    supervisor_tells = {TOKEN_PATH: str(token_path()), "XDG_STATE_HOME": str(tmp_path / "artifacts")}
+    folder = RunFolder(tmp_path_factory.mktemp("slot"))
+    (folder.path / "driver.json").write_text("{}")
+    output = tmp_path / "output"
+    program = tmp_path_factory.mktemp("modules") / "tells_its_token.py"
+    program.write_text(
+        "from storm_on_spark.drpc.addresses import address_of\n"
+        "print('token file:', address_of({}, '127.0.0.1', 3773).token_file, flush=True)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(program.parent))
+    driver = launch(folder, output, supervisor_tells, "tells_its_token")
+    try:
+        eventually(lambda: f"token file: {file}" in output.read_text(), output.read_text)
+    finally:
+        driver.kill()
+        eventually(lambda: driver.state() != "alive")
 
 
 def test_no_request_to_another_host_is_signed_with_it() -> None:
