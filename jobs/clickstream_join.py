@@ -4,10 +4,10 @@ Both topics have JSON objects, with a time in milliseconds: `{"id": "i7", "ad": 
 `{"id": "i7", "user": "ann", "at": 1500}` a click on it. A click is joined with its impression if it comes at most
 `clickstream.join.window.ms` after it, whichever of them is read first.
 
-Time is event time, as in Storm's windows: a task's watermark is the newest time of the stream that is behind, minus
-`clickstream.join.lateness.ms`. What is older than the watermark goes to the stream `late`, and so does a click whose
-impression did not come in time; they are written to their own table. What no click can reach any more is
-forgotten, so the state stays small. A batch job, `by_plain_spark`, joins the whole topics.
+Time is event time, as in Storm's windows: a task's watermark is the newest time of the slower stream, minus
+`clickstream.join.lateness.ms`. Events older than the watermark go to the stream `late`, and so does a click whose
+impression did not come in time; they are written to a separate table. Impressions that no click can match any more are
+removed, so the state stays small. A batch job, `by_plain_spark`, joins the whole topics.
 
     storm-spark dev-kafka --load impressions=jobs/data/impressions.jsonl --load clicks=jobs/data/clicks.jsonl
     storm-spark run jobs/clickstream_join.py --conf conf/clickstream_join.yaml --checkpoint state/clickstream-join
@@ -93,7 +93,7 @@ class Event(NamedTuple):
 
 
 def event_of(line: str, what: str) -> Event | None:
-    """Returns an event; None where the line is none.
+    """Returns an event; None if the line is not one.
 
     Example:
         >>> event_of('{"id": "i7", "user": "ann", "at": 1500}', "user")
@@ -113,13 +113,13 @@ def event_of(line: str, what: str) -> Event | None:
 
 
 def tuple_of(what: str, record: KafkaRecord) -> list[Any] | None:
-    """Returns the tuple of a record; None where it is no event."""
+    """Returns the tuple of a record; None if it is not an event."""
     event = None if record.value is None else event_of(record.value, what)
     return None if event is None else list(event)
 
 
 class Join(BaseBasicBolt):
-    """Joins the events of one key; what comes too late goes to the stream `late`.
+    """Joins the events of one key; late events go to the stream `late`.
 
     Args:
         window_ms: how long after its impression a click counts.
@@ -135,12 +135,12 @@ class Join(BaseBasicBolt):
         self.impressions: dict[str, Event] = {}
         #: Those whose impression has not come, by its id.
         self.waiting: dict[str, list[Event]] = {}
-        #: When what is kept of an id ends, and the id; a heap.
+        #: When the entry of an id expires, and the id; a heap.
         self.ends: list[tuple[int, str]] = []
 
     @property
     def watermark(self) -> int:
-        """What is older comes too late."""
+        """The watermark: older events are late."""
         return min(self.newest.values()) - self._lateness_ms
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
@@ -160,7 +160,7 @@ class Join(BaseBasicBolt):
         declarer.declare_stream(LATE, Fields("stream", "id", "what", "at", "reason"))
 
     def _impression(self, event: Event, collector: BasicOutputCollector) -> None:
-        # The first one of an id counts, however often a producer has sent it.
+        # Only the first event of an id counts, however often a producer has sent it.
         if event.id in self.impressions:
             return
         self.impressions[event.id] = event
@@ -183,7 +183,7 @@ class Join(BaseBasicBolt):
             collector.emit(["clicks", *click, "outside the window"], stream=LATE)
 
     def _forget(self, collector: BasicOutputCollector) -> None:
-        """Forgets what nothing can be joined with any more."""
+        """Removes entries that can't be joined any more."""
         while self.ends and self.ends[0][0] < self.watermark:
             end, name = heapq.heappop(self.ends)
             impression = self.impressions.get(name)
@@ -201,7 +201,7 @@ def build(conf: Mapping[str, Any]) -> Topology:
     """Returns the topology.
 
     Raises:
-        ConfigError: a setting makes no sense.
+        ConfigError: a setting is invalid.
     """
     servers, impressions, clicks, folder = (text_of(conf, key, default) for key, default in DEFAULTS.items())
     window_ms, lateness_ms = _milliseconds(conf, WINDOW_MS), _milliseconds(conf, LATENESS_MS)

@@ -3,7 +3,7 @@
 `-c delta.enrich.clicks=FILE` names the clicks: one JSON object a line, with a `user` and a `page`. Without it, 1000 are
 made. The folder `delta.enrich.folder` has both tables; a table `users` is made there if there is none.
 
-What there is to see: a stream joined with a table that may change meanwhile (`EnrichBolt`), and a sink that writes
+What to look for: a stream joined with a table that may change meanwhile (`EnrichBolt`), and a sink that writes
 each click once, also when the driver is killed (`DeltaBolt`). A batch job, `by_plain_spark`, joins the same.
 
     storm-spark run jobs/delta_enrich.py --conf conf/delta_enrich.yaml --checkpoint state/delta-enrich
@@ -52,7 +52,7 @@ COUNTRIES = ("FR", "DE", "PT", None)
 
 
 def click_of(line: str) -> tuple[int, str] | None:
-    """Returns user and page of a click; None where the line is none.
+    """Returns user and page of a click; None if the line is not one.
 
     Example:
         >>> click_of('{"user": 1, "page": "/"}'), click_of('{"user": "me"}'), click_of("no click")
@@ -70,7 +70,7 @@ def click_of(line: str) -> tuple[int, str] | None:
 
 
 class GeneratedClicks(BaseRichSpout):
-    """Emits 1000 clicks, of which one in five is of nobody in `users`, and those that fail again."""
+    """Emits 1000 clicks, one in five of a user who is not in `users`, and emits failed ones again."""
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         self._collector = collector
@@ -93,7 +93,7 @@ class GeneratedClicks(BaseRichSpout):
 
 
 class ParseClick(BaseBasicBolt):
-    """Emits user and page of a click; drops what is none."""
+    """Emits user and page of a click; drops other lines."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         click = click_of(tup["sentence"])
@@ -105,7 +105,7 @@ class ParseClick(BaseBasicBolt):
 
 
 def make_users(folder: Path) -> None:
-    """Makes the table of users, unless it is there."""
+    """Makes the table of users, unless it exists."""
     import pyarrow as pa
     from deltalake import DeltaTable, write_deltalake
 
@@ -119,7 +119,7 @@ def build(conf: Mapping[str, Any]) -> Topology:
     """Returns the topology.
 
     Raises:
-        ConfigError: the clicks can't be read, or a setting makes no sense.
+        ConfigError: the clicks can't be read, or a setting is invalid.
     """
     folder = conf.get(FOLDER, "delta_enrich")
     if not isinstance(folder, str) or not folder or "\0" in folder:

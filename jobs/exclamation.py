@@ -1,6 +1,6 @@
 """Storm's ExclamationTopology, the smallest there is: words get an exclamation mark, and then another one.
 
-What there is to see: a rich bolt that anchors and acks by itself, a chain of shuffle groupings (the compiler runs all
+What to look for: a rich bolt that anchors and acks by itself, a chain of shuffle groupings (the compiler runs all
 of it in the read of the source, without any exchange), and a `print` in a bolt, which just prints.
 
     storm-spark run jobs/exclamation.py -c exclamation.words=5
@@ -86,7 +86,7 @@ class ExclamationBolt(BaseRichBolt):
 
 
 class Show(BaseBasicBolt):
-    """Prints what it gets."""
+    """Prints its input."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         print(*tup)

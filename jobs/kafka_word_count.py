@@ -1,6 +1,6 @@
 """Word count from Kafka to Delta: the lines of a topic, counted by word in a table that has each word once.
 
-What there is to see: records that Spark reads itself (`KafkaSpout`), counts as plain state of a bolt, and a table that
+What to look for: records that Spark reads itself (`KafkaSpout`), counts as plain state of a bolt, and a table that
 always has the last committed count of each word (`DeltaBolt` with keys). A line may be read again after a crash; the
 counts stay exact. A batch job, `by_plain_spark`, counts the same topic. It runs until Ctrl-C.
 
@@ -54,10 +54,10 @@ conf = dict(DEFAULTS)
 
 
 def text_of(conf: Mapping[str, Any], key: str, default: str) -> str:
-    """Returns a setting that is a text.
+    """Returns a text setting.
 
     Raises:
-        ConfigError: it is none, or empty.
+        ConfigError: it is not a text, or empty.
     """
     value = conf.get(key, default)
     if not isinstance(value, str) or not value or "\0" in value:
@@ -66,12 +66,12 @@ def text_of(conf: Mapping[str, Any], key: str, default: str) -> str:
 
 
 def line_of(record: KafkaRecord) -> list[str] | None:
-    """Returns the tuple of a record; None where it has no value."""
+    """Returns the tuple of a record; None if it has no value."""
     return None if record.value is None else [record.value]
 
 
 def lenient_text(data: bytes) -> str:
-    """Returns a value as text; what is no UTF-8 is replaced, as Spark does where it casts bytes to a string."""
+    """Returns a value as text; invalid UTF-8 is replaced, as when Spark casts bytes to a string."""
     return data.decode("utf-8", "replace")
 
 
@@ -87,7 +87,7 @@ class SplitLine(BaseBasicBolt):
 
 
 class CountWord(BaseBasicBolt):
-    """Emits how often a word was there so far."""
+    """Emits the count of a word so far."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         self.counts: Counter[str] = Counter()
@@ -105,7 +105,7 @@ def build(conf: Mapping[str, Any]) -> Topology:
     """Returns the topology.
 
     Raises:
-        ConfigError: a setting makes no sense.
+        ConfigError: a setting is invalid.
     """
     servers, topic, group, table = (text_of(conf, key, default) for key, default in DEFAULTS.items())
     lines = (

@@ -1,12 +1,12 @@
 """How far is it from one help topic to another? A topology with a cycle.
 
-Python's `help()` knows topics that point to related ones. A seed topic goes round and round: `visit` passes a topic on
-the first time it comes (or when it comes by a shorter way), `links` emits the topics that it points to, and those go
+Python's `help()` knows topics that point to related ones. A seed topic goes round in the cycle: `visit` passes a topic
+on the first time it comes (or when it comes by a shorter way), `links` emits the topics that it points to, and these go
 back to `visit`.
 
-What there is to see: Storm's cycles, and what anchoring means in one. The seed's tree grows with every topic that is
-found, and the spout hears an `ack` exactly when nothing goes round any more, so the spout knows when its whole search
-is done. In the plan the edge that closes the cycle carries its tuples over to the next micro-batch.
+What to look for: Storm's cycles, and what anchoring means in one. The seed's tree grows with every topic that is found,
+and the spout gets an `ack` exactly when no topic is left in the cycle, so it knows when its whole search is done. In
+the plan the edge that closes the cycle carries its tuples over to the next micro-batch.
 
     storm-spark run jobs/reach.py -c reach.seeds=CLASSES,STRINGS
 """
@@ -51,7 +51,7 @@ def related(topic: str) -> list[str]:
 
     entry = pydoc.Helper.topics.get(topic, "")
     if isinstance(entry, str):
-        # Another name of a topic; some are in lower case and mean a page of their own.
+        # Another name of a topic; some are in lower case and have their own page.
         return [entry] if entry in pydoc.Helper.topics else []
     return [name for name in entry[1].split() if name in pydoc.Helper.topics]
 
@@ -91,10 +91,10 @@ class SeedSpout(BaseRichSpout):
 
 
 class Visit(BaseBasicBolt):
-    """Remembers how far each topic is, and passes on what is new."""
+    """Remembers the distance of each topic, and passes on new or nearer ones."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
-        #: (seed, topic) -> the shortest distance that has been seen.
+        #: (seed, topic) -> the shortest distance so far.
         self.distances: dict[tuple[str, str], int] = {}
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:

@@ -1,6 +1,6 @@
-"""Storm's RollingTopWords: which words were the most frequent of the last seconds?
+"""Storm's RollingTopWords: which words were the most frequent in the last seconds?
 
-What there is to see: tick tuples, by which bolts notice that time has passed; a sliding window, written by hand as in
+What to look for: tick tuples, by which bolts notice that time has passed; a sliding window, written by hand as in
 storm-starter; ranking in two steps, partial ones in parallel and a total one by global grouping. The state of all of
 it (slots, rankings) is plain attributes.
 
@@ -38,7 +38,7 @@ TOP = "rolling.top"
 WORDS = "rolling.words"
 """Configuration key: how many words are emitted."""
 
-# Words come without a pause, so that this many last for some seconds; what is pending is bounded instead.
+# Words come without a pause, so this many last for some seconds; the number of pending ones is bounded instead.
 conf = {WINDOW_SECS: 9, EMIT_SECS: 3, TOP: 3, WORDS: 1_000_000, Config.TOPOLOGY_MAX_SPOUT_PENDING: 2000}
 
 Ranking = tuple[tuple[str, int], ...]
@@ -46,7 +46,7 @@ Ranking = tuple[tuple[str, int], ...]
 
 
 class SlidingWindowCounter:
-    """Counts per key over the last slots; time is what `advance` says.
+    """Counts per key over the last slots; `advance` moves the time.
 
     Args:
         slots: how many slots the window has.
@@ -68,7 +68,7 @@ class SlidingWindowCounter:
         current[key] = current.get(key, 0) + 1
 
     def advance(self) -> dict[str, int]:
-        """Returns the counts over the window, and begins a new slot; the oldest one is forgotten."""
+        """Returns the counts over the window, and begins a new slot in place of the oldest one."""
         totals: dict[str, int] = {}
         for slot in self.slots:
             for key, count in slot.items():
@@ -92,7 +92,7 @@ class RollingCount(BaseTickTupleAwareRichBolt):
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         self._collector = collector
         self.counter = SlidingWindowCounter(max(1, self._window_secs // self._emit_secs))
-        #: What was emitted last, so that a word which is gone from the window is told to be so once.
+        #: The words emitted last, so that a word which has left the window is reported once with 0.
         self.known: set[str] = set()
 
     def process(self, tup: Tuple) -> None:
@@ -101,7 +101,7 @@ class RollingCount(BaseTickTupleAwareRichBolt):
         self._collector.ack(tup)
 
     def on_tick_tuple(self, tup: Tuple) -> None:
-        """Emits all counts; nothing that they could be anchored to is still there."""
+        """Emits all counts, unanchored: the tuples behind them are already acked."""
         counts = self.counter.advance()
         for word in sorted(self.known | counts.keys()):
             self._collector.emit([word, counts.get(word, 0)])
@@ -115,7 +115,7 @@ class RollingCount(BaseTickTupleAwareRichBolt):
 
 
 class Rank(BaseTickTupleAwareRichBolt):
-    """Emits the most frequent words of those that it gets, at every tick at which they are others than before.
+    """Emits the most frequent of its words, at every tick at which they have changed.
 
     Args:
         top: how many words.
@@ -141,7 +141,7 @@ class Rank(BaseTickTupleAwareRichBolt):
         self._collector.ack(tup)
 
     def on_tick_tuple(self, tup: Tuple) -> None:
-        """Emits the ranking; of equal counts the first in the alphabet goes first."""
+        """Emits the ranking; words with equal counts are in alphabetical order."""
         ordered = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
         ranking = tuple(ordered[: self._top])
         if ranking != self.emitted:
@@ -164,7 +164,7 @@ class TotalRank(Rank):
         self.partial: dict[int, Ranking] = {}
 
     def process(self, tup: Tuple) -> None:
-        """Takes in a ranking, which takes the place of the last one of the same task."""
+        """Takes in a ranking, which replaces the last one of the same task."""
         self.partial[tup.source_task] = tup["ranking"]
         self.counts = {word: count for ranking in self.partial.values() for word, count in ranking}
         self._collector.ack(tup)

@@ -1,6 +1,6 @@
 """Storm's SingleJoinExample: two streams are joined by hand.
 
-What there is to see: a bolt that holds tuples over many micro-batches, unacked, in a plain dict. A joined row is
+What to look for: a bolt that holds tuples over many micro-batches, unacked, in a plain dict. A joined row is
 anchored to both tuples (multi-anchoring), so it belongs to two trees, and both spouts hear of it. A tuple whose
 partner does not come in time is failed, and its spout may send it again. Held tuples survive a crash with the rest of
 the bolt's state.
@@ -106,7 +106,7 @@ class SingleJoin(BaseTickTupleAwareRichBolt):
         source = (tup.source_component, tup.source_stream)
         again = parts.get(source)
         if again is not None:
-            # A replay: what waited was timed out meanwhile, and its tree is gone.
+            # A replay: the waiting tuple was timed out meanwhile, and its tree has ended.
             self._collector.fail(again)
         parts[source] = tup
         if parts.keys() == self.sources:

@@ -3,7 +3,7 @@
 The input has one tweet per line, a JSON object with a `text`: `-c word.count.input=FILE` names it.
 Without it, 1000 tweets are generated.
 
-What there is to see: a tumbling window by tick tuples, whose counters are empty after every emission. A batch job,
+What to look for: a tumbling window by tick tuples, whose counters are empty after every emission. A batch job,
 `by_plain_spark`, counts the same tweets, to be compared with `streamed`.
 
     storm-spark run jobs/tweet_word_count.py --conf conf/tweet_word_count.yaml --checkpoint state/tweets
@@ -45,7 +45,7 @@ conf = {EMIT_SECS: 300}
 
 
 def words_of(line: str) -> list[str]:
-    """Returns the words of a tweet; none where the line is no tweet.
+    """Returns the words of a tweet; none if the line is not a tweet.
 
     Example:
         >>> words_of('{"text": "to be or"}'), words_of("no tweet")
@@ -60,7 +60,7 @@ def words_of(line: str) -> list[str]:
 
 
 class GeneratedTweets(BaseRichSpout):
-    """Emits 1000 tweets, and those that fail again."""
+    """Emits 1000 tweets, and emits failed ones again."""
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         self._collector = collector
@@ -138,7 +138,7 @@ def build(conf: Mapping[str, Any]) -> Topology:
     """Returns the topology.
 
     Raises:
-        ConfigError: the input can't be read, or the seconds are no whole number of at least 1.
+        ConfigError: the input can't be read, or the seconds are not a whole number of at least 1.
     """
     seconds = conf.get(EMIT_SECS, 300)
     if type(seconds) is not int or seconds < 1:

@@ -1,14 +1,14 @@
 """Word count, Storm's first example: a reliable spout, a fields grouping and a bolt with plain state.
 
 The text is a file or the files of a folder (`-c word.count.input=PATH`), by default Python's own language
-documentation. A word is what stands between whitespace, so the result is `Counter(text.split())`.
+documentation. Words are separated by whitespace, so the result is `Counter(text.split())`.
 
-What there is to see:
+What to look for:
 
-- `SentenceSpout` gives every sentence a message id that says where it stands, so a failed one is simply read again.
-  Its position is a plain attribute: after a crash it continues where it stopped.
+- `SentenceSpout` gives every sentence its place as message id, so a failed one is simply read again. Its position is a
+  plain attribute: after a crash it continues where it stopped.
 - `SplitSentence` keeps nothing, which the compiler proves: it runs in the same Python call as the reading.
-- `WordCount` keeps a `Counter`. Nobody asks for it to be saved, and it survives every crash exactly.
+- `WordCount` keeps a `Counter`. It is saved automatically, and survives every crash exactly.
 - `report` reads that state back from Spark when the run is over.
 
     storm-spark run jobs/word_count.py -c word.count.input=README.md
@@ -50,12 +50,12 @@ TASKS = "word.count.tasks"
 conf = {TASKS: 2}
 
 MAX_LINE_BYTES = 1 << 16
-"""A longer line is emitted in pieces, cut between words where there is a blank."""
+"""A longer line is emitted in pieces, cut at a blank if there is one."""
 
 _TOP = 20
 
 Position = tuple[int, int]
-"""Where a line stands: number of the document, bytes from its start."""
+"""The place of a line: number of the document, bytes from its start."""
 
 
 class Lines:
@@ -63,13 +63,13 @@ class Lines:
 
     Args:
         path: the file or folder; None for Python's documentation.
-        share: which of the documents, counted from 0.
-        of: among how many shares they are dealt out.
+        share: the number of this share of the documents, from 0.
+        of: the number of shares.
     """
 
     def __init__(self, path: str | None, share: int, of: int) -> None:
         self._path, self._share, self._of = path, share, of
-        #: Where the next line stands.
+        #: The place of the next line.
         self.document = 0
         self.offset = 0
         self._names: tuple[str, ...] | None = None
@@ -83,7 +83,7 @@ class Lines:
         return self._names
 
     def next(self) -> tuple[Position, str] | None:
-        """Returns the next line that is not blank and where it stands; None at the end."""
+        """Returns the next line that is not blank, and its place; None at the end."""
         while self.document < len(self.names):
             if self._file is None:
                 self._file = open_document(self._path, self.names[self.document])
@@ -107,18 +107,18 @@ class Lines:
             return read_line(file).decode("utf-8", errors="replace").rstrip()
 
     def close(self) -> None:
-        """Closes the document that is open."""
+        """Closes the open document."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # An open file can't be saved, and where it stood is known; names would be saved again and again.
+        # An open file can't be saved, and its position is known; names would be saved again and again.
         return {**self.__dict__, "_file": None, "_names": None}
 
 
 class SentenceSpout(BaseRichSpout):
-    """Emits the lines of a text as sentences, and those that fail again.
+    """Emits the lines of a text as sentences, and emits failed ones again.
 
     Args:
         path: the file or folder to read; None for Python's documentation.
@@ -188,7 +188,7 @@ def build(conf: Mapping[str, Any]) -> Topology:
 
 
 def report(spark: SparkSession, checkpoint: str, info: TopologyInfo) -> list[dict[str, Any]]:
-    """Returns the most frequent words: called when the run is over, with the checkpoint that it left."""
+    """Returns the most frequent words: called after the run, with its checkpoint."""
     from storm_on_spark.spark.state import read_bolt_state
 
     counts: Counter[str] = Counter()
@@ -202,11 +202,11 @@ def report(spark: SparkSession, checkpoint: str, info: TopologyInfo) -> list[dic
 
 
 def checked_input(conf: Mapping[str, Any], key: str = INPUT) -> str | None:
-    """Returns the absolute path of the text to read, or None where none is configured.
+    """Returns the absolute path of the text to read, or None if none is configured.
 
     Args:
         conf: the configuration.
-        key: what names the text.
+        key: the key with the path.
 
     Raises:
         ConfigError: it can't be read.
@@ -214,7 +214,7 @@ def checked_input(conf: Mapping[str, Any], key: str = INPUT) -> str | None:
     given = conf.get(key)
     if given is None:
         return None
-    # Absolute: a spout host may have another working directory.
+    # Absolute, because a spout host may have another working directory.
     path = Path(str(given)).expanduser().absolute()
     if not path.exists():
         raise ConfigError(f"{key} names {str(given)!r}, which does not exist; give a file or a folder", key=key)
@@ -251,7 +251,7 @@ def open_document(path: str | None, name: str) -> BinaryIO:
 
 
 def read_line(file: BinaryIO) -> bytes:
-    """Returns the next line, or as much of it as may be emitted at once; nothing at the end of the file."""
+    """Returns the next line, or as much of it as may be emitted at once; empty at the end of the file."""
     line = file.readline(MAX_LINE_BYTES)
     if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
         return line

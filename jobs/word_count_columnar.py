@@ -2,11 +2,10 @@
 
 A `BatchBolt` gets its tuples as an Arrow record batch and works on whole columns:
 
-- `SplitSentences` splits all sentences in one call and says for each word from which row it came (`parent`), which
-  is what anchors it.
+- `SplitSentences` splits all sentences in one call, and gives the row of each word (`parent`), which anchors it.
 - `CountWords` counts within the batch first, so its dict is touched once for every distinct word.
 
-The spout emits ordinary tuples; where they meet a columnar bolt they become columns.
+The spout emits ordinary tuples; they become columns before a columnar bolt.
 
     storm-spark run jobs/word_count_columnar.py -c word.count.input=README.md
 """

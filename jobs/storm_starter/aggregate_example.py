@@ -1,6 +1,6 @@
 """storm-starter's AggregateExample: the mean of the numbers below 500 in each window of five seconds.
 
-What there is to see: an aggregator of one's own. Both tasks filter; the one that has the window aggregates.
+What to look for: a user-defined aggregator. Both tasks filter; the one that has the window aggregates.
 
     storm-spark run jobs/storm_starter/aggregate_example.py
 """

@@ -1,7 +1,7 @@
 """storm-starter's AnchoredWordCount, and its ReliableWordCount: each sentence is acked once all its words are counted.
 
-What there is to see: with a message id the spout learns what becomes of a sentence; basic bolts anchor and ack on their
-own. In Storm counts are lost with their worker; here they are saved, and a sentence is counted once.
+What to look for: with a message id the spout learns the outcome of a sentence; basic bolts anchor and ack
+automatically. In Storm counts are lost with their worker; here they are saved, and a sentence is counted once.
 
     storm-spark run jobs/storm_starter/anchored_word_count.py
 """

@@ -1,6 +1,6 @@
 """storm-starter's BasicDRPCTopology: a question is answered with an exclamation mark.
 
-What there is to see: a topology that answers requests. As a script it asks itself; on a cluster, a DRPC server does:
+What to look for: a topology that answers requests. As a script it asks itself; on a cluster, a DRPC server does:
 
     python jobs/storm_starter/basic_drpc.py hello goodbye
     storm-spark submit jobs/storm_starter/basic_drpc.py -c 'drpc.servers=[drpc-host]'

@@ -1,6 +1,6 @@
 """storm-starter's BranchExample: a stream of numbers is split into even and odd ones.
 
-What there is to see: the branches, and what follows them, are in one bolt.
+What to look for: the branches, and what follows them, are in one bolt.
 
     storm-spark run jobs/storm_starter/branch_example.py
 """

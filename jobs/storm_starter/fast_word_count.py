@@ -1,7 +1,7 @@
 """storm-starter's FastWordCountTopology: the same count without message ids, to see how fast tuples go.
 
-What there is to see: without message ids nothing is tracked and nothing is replayed, which takes the least time. Storm
-loses tuples of a worker that dies then. Here counts are exact all the same, as the spout's log is read again.
+What to look for: without message ids nothing is tracked and nothing is replayed, which takes the least time. Storm
+loses tuples of a worker that dies then. Here counts are still exact, because the spout's log is read again.
 
     storm-spark run jobs/storm_starter/fast_word_count.py
 """

@@ -1,6 +1,6 @@
 """storm-starter's GroupByKeyAndWindowExample: the prices of each share among the last six quotes, and the highest one.
 
-What there is to see: a window of six quotes that slides by three; two programs in one topology.
+What to look for: a window of six quotes that slides by three; two programs in one topology.
 
     storm-spark run jobs/storm_starter/group_by_key_and_window_example.py
 """

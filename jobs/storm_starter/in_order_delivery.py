@@ -1,7 +1,7 @@
 """storm-starter's InOrderDeliveryTest: tuples between two tasks arrive in the order in which they were emitted.
 
-What there is to see: eight spout tasks count, each for itself; a bolt fails what comes out of order, and prints it. A
-message that failed is not emitted again.
+What to look for: eight spout tasks count, each for itself; a bolt fails tuples that come out of order, and prints them.
+A message that failed is not emitted again.
 
     storm-spark run jobs/storm_starter/in_order_delivery.py
 """
@@ -50,7 +50,7 @@ class InOrderSpout(BaseRichSpout):
 
 
 class Check(BaseBasicBolt):
-    """Fails what comes out of order."""
+    """Fails tuples that come out of order."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext) -> None:
         #: Task -> the number that comes next.

@@ -1,4 +1,4 @@
-"""What storm-starter's windowing examples share: random integers, and a bolt that prints."""
+"""Shared by storm-starter's windowing examples: random integers, and a bolt that prints."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ PAUSE = "integers.pause.secs"
 
 
 class RandomIntegerSpout(BaseRichSpout):
-    """Emits random integers, each with the time of yesterday at which it was made, in ms, and a growing id.
+    """Emits random integers, each with its creation time minus a day, in ms, and a growing id.
 
-    With a number of them, the times are 100 ms apart and the same in each run.
+    If their number is limited, the times are 100 ms apart and the same in each run.
     """
 
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
@@ -55,7 +55,7 @@ class RandomIntegerSpout(BaseRichSpout):
 
 
 class PrinterBolt(BaseBasicBolt):
-    """Prints what it gets."""
+    """Prints its input."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         print(*tup)

@@ -1,6 +1,6 @@
 """storm-starter's JoinBoltExample: gender and age of the same people, joined in windows of ten seconds.
 
-What there is to see: `JoinBolt` in place of the hand-written join of `jobs/single_join.py`. A field with its stream
+What to look for: `JoinBolt` in place of the hand-written join of `jobs/single_join.py`. A field with its stream
 before it, such as `genders:id`, is an output field of that name.
 
     storm-spark run jobs/storm_starter/join_bolt_example.py -c rows.count=10

@@ -1,6 +1,6 @@
 """storm-starter's JoinExample: squares and cubes of the same numbers are joined in windows of five seconds.
 
-What there is to see: the window of one stream holds for both; with `print` each pair shows as (number, (square, cube)).
+What to look for: the window of one stream holds for both; with `print` each pair shows as (number, (square, cube)).
 
     storm-spark run jobs/storm_starter/join_example.py
 """

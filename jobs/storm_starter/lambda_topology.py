@@ -1,6 +1,6 @@
 """storm-starter's LambdaTopology: a spout and bolts that are functions.
 
-What there is to see: a function may use what it finds around it, as long as that can't change. The spout has no end.
+What to look for: a function may use variables around it, as long as these can't change. The spout has no end.
 
     storm-spark run jobs/storm_starter/lambda_topology.py --seconds 5
 """

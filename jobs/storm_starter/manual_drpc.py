@@ -1,6 +1,6 @@
 """storm-starter's ManualDRPC: the same as `basic_drpc.py`, wired by hand.
 
-What there is to see: a `DRPCSpout` is a spout like any other, and what reaches `ReturnResults` is the answer.
+What to look for: a `DRPCSpout` is a spout like any other, and the tuple that reaches `ReturnResults` is the answer.
 
     python jobs/storm_starter/manual_drpc.py aaa bbb
 """
@@ -27,7 +27,7 @@ conf: dict[str, Any] = {}
 
 
 class ExclamationBolt(BaseBasicBolt):
-    """Adds exclamation marks, and passes on whom to answer."""
+    """Adds exclamation marks, and passes on the return address."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         collector.emit([tup["args"] + "!!!", tup["return-info"]])

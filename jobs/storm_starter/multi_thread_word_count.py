@@ -1,6 +1,6 @@
-"""storm-starter's MultiThreadWordCountTopology: a bolt counts in threads of its own.
+"""storm-starter's MultiThreadWordCountTopology: a bolt counts in its own threads.
 
-What there is to see: threads may compute, while tuples are emitted and acked by the task's own thread. A bolt hands all
+What to look for: threads may compute, while tuples are emitted and acked by the task's own thread. A bolt hands all
 its work to threads at the end of the micro-batch or round, before its state is saved; they end there, too.
 
     storm-spark run jobs/storm_starter/multi_thread_word_count.py
@@ -50,7 +50,7 @@ class WordCount(BaseRichBolt):
         self._waiting.append(tup)
 
     def finish_micro_batch(self) -> None:
-        """Counts what came, so that nothing is left that only this process knows of."""
+        """Counts the kept words, so that no data is left only in this process."""
         if not self._waiting:
             return
         with ThreadPoolExecutor(THREADS) as pool:

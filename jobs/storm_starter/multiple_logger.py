@@ -1,6 +1,6 @@
 """storm-starter's MultipleLoggerTopology: a bolt writes to several loggers, at several levels.
 
-What there is to see: loggers are Python's own; what a worker logs carries component and task.
+What to look for: loggers are Python's own; what a worker logs carries component and task.
 
     storm-spark run jobs/storm_starter/multiple_logger.py -c rows.count=3
 """

@@ -1,6 +1,6 @@
 """storm-starter's PersistentWindowingTopology: the mean of a window of ten seconds, and that of all windows.
 
-What there is to see: a window that may be larger than memory. Its tuples are in the bolt's state and are read slice by
+What to look for: a window that may be larger than memory. Its tuples are in the bolt's state and are read slice by
 slice. Storm wants `withPersistence` for that and a Redis to keep them; here it is always so.
 
     storm-spark run jobs/storm_starter/persistent_windowing.py

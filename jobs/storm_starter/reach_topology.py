@@ -1,7 +1,7 @@
 """storm-starter's ReachTopology: how many people saw a page, counted again for each question.
 
-A page has tweeters, each of them followers, and each follower counts once. What there is to see: batch bolts, one
-instance per request, that learn when they have got all tuples of it.
+A page has tweeters, each of them followers, and each follower counts once. What to look for: batch bolts, one instance
+per request, that are told when they have all of its tuples.
 
     python jobs/storm_starter/reach_topology.py foo.com/blog/1 engineering.twitter.com/blog/5
 """

@@ -1,7 +1,7 @@
 """storm-starter's ResourceAwareExampleTopology: components say how much of a core and of memory they need.
 
-What there is to see: a cache that all tasks of a process share. The loads are kept with the
-topology, for clients of Storm's that ask for them; where tasks run, Spark's own settings decide.
+What to look for: a cache that all tasks of a process share. The loads are kept with the topology, for Storm's clients
+that read them; Spark's own settings decide where tasks run.
 
     storm-spark run jobs/storm_starter/resource_aware.py -c rows.count=10
 """
@@ -27,13 +27,13 @@ from storm_on_spark import (
 conf = {**DEFAULTS, Config.TOPOLOGY_PRIORITY: 29}
 
 CACHE: dict[str, str] = {}
-"""Of this process: it may be lost, and then words are made again."""
+"""Of this process. If it is lost, the words are made again."""
 
 MOST = 100_000
 
 
 class ExclamationBolt(BaseBasicBolt):
-    """Adds exclamation marks, or finds that another task has."""
+    """Adds exclamation marks, unless another task has already done so."""
 
     stateless = True
 

@@ -1,4 +1,4 @@
-"""What storm-starter's examples of joins and streams share: a spout of made-up rows, and a bolt that prints."""
+"""Shared by storm-starter's examples of joins and streams: a spout of made-up rows, and a bolt that prints."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RowSpout(BaseRichSpout):
 
 
 class PrinterBolt(BaseBasicBolt):
-    """Prints the values of what it gets."""
+    """Prints the values of its input."""
 
     def execute(self, tup: Tuple, collector: BasicOutputCollector) -> None:
         print(tuple(tup))

@@ -1,7 +1,7 @@
-"""storm-starter's SkewedRollingTopWords: the most frequent words of the last seconds, where few words are most of all.
+"""storm-starter's SkewedRollingTopWords: the most frequent words of the last seconds, when few words dominate.
 
-What there is to see: partial key grouping gives each word to one of two tasks, whichever has less to do; so no task
-gets all of a frequent word. The counts of both are added up behind them, by word.
+What to look for: partial key grouping sends each word to the less busy of two tasks, so no task gets all occurrences of
+a frequent word. The counts of both are then added up by word.
 
     storm-spark run jobs/storm_starter/skewed_rolling_top_words.py
 """
@@ -26,7 +26,7 @@ from storm_on_spark import (
     Tuple,
 )
 
-# Its rolling counts and rankings are those of RollingTopWords, which is a job of its own.
+# Its rolling counts and rankings are those of RollingTopWords, which is a separate job.
 sys.path.append(str(Path(__file__).parents[1]))
 
 from exclamation import Show

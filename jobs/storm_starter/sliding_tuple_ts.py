@@ -1,7 +1,7 @@
 """storm-starter's SlidingTupleTsTopology: sums over five seconds of the tuples' own time, every three seconds.
 
-What there is to see: the time at which a tuple was made counts, not that at which it comes; and a lag, by which tuples
-may be out of order.
+What to look for: the time at which a tuple was made counts, not its arrival; and a lag, by which tuples may be out of
+order.
 
     storm-spark run jobs/storm_starter/sliding_tuple_ts.py
 """

@@ -1,7 +1,7 @@
 """storm-starter's SlidingWindowTopology: the mean of three sums over the last thirty integers.
 
-What there is to see: a window that slides by a number of tuples, with what is new in it and what has left it, and a
-tumbling one over what the first emits.
+What to look for: a window that slides by a number of tuples, with its new and its expired tuples, and a tumbling one
+over the output of the first.
 
     storm-spark run jobs/storm_starter/sliding_window.py
 """
@@ -29,7 +29,7 @@ conf: dict[str, Any] = {}
 
 
 class SlidingWindowSumBolt(BaseWindowedBolt):
-    """Keeps the sum of a window: what is new is added, and what has left is taken away."""
+    """Keeps the sum of a window: new values are added, and expired ones are subtracted."""
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         self._collector = collector

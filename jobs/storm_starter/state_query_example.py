@@ -1,6 +1,6 @@
 """storm-starter's StateQueryExample: a stream of names asks how often each was seen so far.
 
-What there is to see: the query runs in the tasks that have the state, by a fields grouping, and needs no database.
+What to look for: the query runs in the tasks that have the state, by a fields grouping, and needs no database.
 
     storm-spark run jobs/storm_starter/state_query_example.py
 """

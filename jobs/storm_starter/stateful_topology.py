@@ -1,7 +1,7 @@
 """storm-starter's StatefulTopology: sums in a key-value state.
 
-What there is to see: `init_state` gets the state as of the last micro-batch. In Storm it is in memory or in Redis, and
-at least once; here it is in the checkpoint, and exact.
+What to look for: `init_state` gets the state as of the last micro-batch. In Storm the state is in memory or in Redis,
+and counts at least once; here it is in the checkpoint, and exact.
 
     storm-spark run jobs/storm_starter/stateful_topology.py
 """

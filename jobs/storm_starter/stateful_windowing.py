@@ -1,7 +1,7 @@
 """storm-starter's StatefulWindowingTopology: a sum over all windows, in a state that outlives the topology.
 
-What there is to see: a windowed bolt with a `KeyValueState`. Storm evaluates windows again after a crash and finds with
-the message ids which ones; here the windows are in the checkpoint with the state, so none is evaluated twice.
+What to look for: a windowed bolt with a `KeyValueState`. Storm evaluates windows again after a crash, and uses message
+ids to find out which; here the windows are in the checkpoint with the state, so none is evaluated twice.
 
     storm-spark run jobs/storm_starter/stateful_windowing.py
 """

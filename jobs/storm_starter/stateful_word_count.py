@@ -1,6 +1,6 @@
 """storm-starter's StatefulWordCount: words are counted in windows, and the counts are added up in a state.
 
-What there is to see: Storm needs Redis for this state; here it is in the checkpoint, and exact after a crash.
+What to look for: Storm needs Redis for this state; here it is in the checkpoint, and exact after a crash.
 
     storm-spark run jobs/storm_starter/stateful_word_count.py
 """

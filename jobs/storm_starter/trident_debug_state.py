@@ -1,6 +1,6 @@
 """storm-starter's DebugMemoryMapState: a state that shows what is written to it, and lets some batches fail.
 
-What there is to see: a batch that fails as it is written comes again, and each word is counted once all the same.
+What to look for: a batch that fails as it is written comes again, and each word is counted once all the same.
 
     storm-spark run jobs/storm_starter/trident_debug_state.py
 """

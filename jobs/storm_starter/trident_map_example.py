@@ -1,6 +1,6 @@
 """storm-starter's TridentMapExample: `map`, `flat_map`, `filter` and `peek`, before words are counted.
 
-What there is to see: plain functions, of which all up to the counting run in one bolt.
+What to look for: plain functions; all of them before the counting run in one bolt.
 
     storm-spark run jobs/storm_starter/trident_map_example.py
 """
@@ -22,7 +22,7 @@ conf = {**DEFAULTS, "topology.max.spout.pending": 20, "topology.trident.batch.em
 
 
 def topology(conf: Mapping[str, Any], drpc: LocalDRPC | None = None) -> Topology:
-    """Returns the topology; without a DRPC server it counts and prints only."""
+    """Returns the topology; without a DRPC server it only counts and prints."""
     trident = TridentTopology()
     sentences = [sentence(number) for number in range(int(conf.get(COUNT, DEFAULTS[COUNT])))]
     counts = (

@@ -1,4 +1,4 @@
-"""storm-starter's TridentMinMaxOfDevicesTopology: the least and the greatest of each batch, by fields.
+"""storm-starter's TridentMinMaxOfDevicesTopology: the minimum and the maximum of each batch, by fields.
 
 storm-spark run jobs/storm_starter/trident_min_max_of_devices.py
 """

@@ -1,6 +1,6 @@
-"""storm-starter's TridentMinMaxOfVehiclesTopology: the least and the greatest of each batch, by functions of objects.
+"""storm-starter's TridentMinMaxOfVehiclesTopology: the minimum and the maximum of each batch, by functions of objects.
 
-Storm takes comparators; a Python function says what is compared, as for `sorted`.
+Storm takes comparators; here a key function, as for `sorted`, says what to compare.
 
     storm-spark run jobs/storm_starter/trident_min_max_of_vehicles.py
 """

@@ -1,4 +1,4 @@
-"""storm-starter's TridentReach: how many people saw a page, as a query of two states to which nothing is written.
+"""storm-starter's TridentReach: how many people saw a page, as a query of two read-only states.
 
 python jobs/storm_starter/trident_reach.py foo.com/blog/1 engineering.twitter.com/blog/5
 """
@@ -20,7 +20,7 @@ conf: dict[str, Any] = {}
 
 
 class StaticMap(ReadOnlyMapState[Any]):
-    """A map that stays as it is."""
+    """A map that does not change."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values

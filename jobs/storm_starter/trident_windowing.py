@@ -1,4 +1,4 @@
-"""storm-starter's TridentWindowingInmemoryStoreTopology: words are counted in windows that go on from batch to batch.
+"""storm-starter's TridentWindowingInmemoryStoreTopology: words are counted in windows that span batches.
 
 Storm keeps windows in memory, or in HBase; here they are in the checkpoint, and exact.
 

@@ -1,6 +1,6 @@
-"""storm-starter's TridentWordCount: words are counted in a state, which answers how often some words have come.
+"""storm-starter's TridentWordCount: words are counted in a state, which can be queried for the counts of some words.
 
-What there is to see: each task counts the words of a batch first, so that few tuples change tasks; the state and the
+What to look for: each task counts the words of a batch first, so that few tuples change tasks; the state and the
 query of it are in one bolt. `storm-spark explain` shows the bolts.
 
     python jobs/storm_starter/trident_word_count.py "cat dog the man"
@@ -23,7 +23,7 @@ conf = {**DEFAULTS, "topology.max.spout.pending": 20, "topology.trident.batch.em
 
 
 def topology(conf: Mapping[str, Any], drpc: LocalDRPC | None = None) -> Topology:
-    """Returns the topology; without a DRPC server it counts only."""
+    """Returns the topology; without a DRPC server it only counts."""
     trident = TridentTopology()
     sentences = [sentence(number) for number in range(int(conf.get(COUNT, DEFAULTS[COUNT])))]
     words = (

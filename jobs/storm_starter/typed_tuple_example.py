@@ -1,6 +1,6 @@
 """storm-starter's TypedTupleExample: several fields of a tuple become one value, a Python tuple.
 
-What there is to see: numbers are grouped by the ten seconds in which they were made, ten at a time.
+What to look for: numbers are grouped by the ten seconds in which they were made, ten at a time.
 
     storm-spark run jobs/storm_starter/typed_tuple_example.py
 """

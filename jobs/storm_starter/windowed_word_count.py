@@ -1,7 +1,7 @@
 """storm-starter's WindowedWordCount: the words that occurred at least five times in two seconds.
 
-What there is to see: what stands between a window and an aggregation is executed before the window, where the sentences
-are read; the words are gathered and counted in the tasks that have their keys. `storm-spark explain` shows both bolts.
+What to look for: operations between a window and an aggregation are executed before the window, where the sentences are
+read; the words are gathered and counted in the tasks that have their keys. `storm-spark explain` shows both bolts.
 
     storm-spark run jobs/storm_starter/windowed_word_count.py
 """

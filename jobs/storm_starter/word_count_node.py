@@ -1,7 +1,7 @@
 """storm-starter's WordCountTopologyNode: sentences come from Node.js, and are split there.
 
-What there is to see: spouts and bolts in JavaScript, over Storm's multilang protocol, with the library `storm` that
-comes along; each task has a child process of its own. It needs `node`.
+What to look for: spouts and bolts in JavaScript, over Storm's multilang protocol, with the included library `storm`;
+each task has its own child process. It needs `node`.
 
     storm-spark run jobs/storm_starter/word_count_node.py
 """

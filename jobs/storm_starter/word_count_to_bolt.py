@@ -1,6 +1,6 @@
-"""storm-starter's WordCountToBolt: counts of words go to a bolt that is no part of the Streams API.
+"""storm-starter's WordCountToBolt: counts of words go to a bolt outside the Streams API.
 
-What there is to see: a bolt gets tuples with the fields `key` and `value`. That of Storm's example writes to Redis.
+What to look for: a bolt gets tuples with the fields `key` and `value`. That of Storm's example writes to Redis.
 
     storm-spark run jobs/storm_starter/word_count_to_bolt.py
 """

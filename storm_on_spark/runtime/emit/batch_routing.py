@@ -20,14 +20,14 @@ from storm_on_spark.runtime.codec.arrow_texts import with_numbers
 from storm_on_spark.runtime.emit.box import Outbox
 from storm_on_spark.runtime.emit.routing import Router
 
-Share = tuple[Outbox, "NDArray[np.int64] | None", pa.RecordBatch]
+RoutedRows = tuple[Outbox, "NDArray[np.int64] | None", pa.RecordBatch]
 """A box, the positions of the rows that go into it (None for all of them), and the batch to take them from."""
 
 _FEW_BOXES = 8
 """Number of boxes up to which a search for the rows of each is cheaper than sorting."""
 
 
-def split_batch(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
+def split_batch(router: Router, batch: pa.RecordBatch) -> Iterable[RoutedRows]:
     """Returns the shares of a batch's rows, each in the order of the batch.
 
     Raises:
@@ -45,7 +45,7 @@ def split_batch(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
     return _by_row(router, batch)
 
 
-def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
+def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[RoutedRows]:
     boxes = router.boxes
     count = len(boxes)
     # Continue with the task after the last one of the previous batch, so that small batches are spread evenly too.
@@ -56,7 +56,7 @@ def _in_turn(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
         yield boxes[(first + shift) % count], np.arange(shift, batch.num_rows, count), batch
 
 
-def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[Share]:
+def _by_field(router: Router, batch: pa.RecordBatch) -> Iterable[RoutedRows]:
     # Each distinct value is looked up once; the rest is arithmetic on dictionary codes.
     position = router.positions()[0]
     column = batch.column(position)
@@ -100,7 +100,7 @@ def _rows_of(targets: NDArray[np.uint16], count: int) -> Iterator[NDArray[np.int
     yield from np.split(order, np.cumsum(np.bincount(targets, minlength=count))[:-1])
 
 
-def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[Share]:
+def _by_row(router: Router, batch: pa.RecordBatch) -> Iterator[RoutedRows]:
     by_task = {box.target: box for box in router.boxes}
     rows: dict[int, list[int]] = {}
     columns = [_values(router, column, position) for position, column in enumerate(batch.columns)]

@@ -50,7 +50,7 @@ class PaneStore(Protocol):
     def advance(self, start: int, end: int) -> Any:
         """Moves the window to the panes from `start` to before `end`; returns the changes."""
 
-    def unseen(self, changed: Any) -> None:
+    def carry_over(self, changed: Any) -> None:
         """Keeps the result of `advance` for the next window, because this one is empty and is not evaluated."""
 
     def settle(self) -> None:
@@ -130,7 +130,7 @@ class PaneManager(Generic[P]):
         changed = self.panes.advance(first, last)
         self._next = end + self._slide
         if not holds:
-            self.panes.unseen(changed)
+            self.panes.carry_over(changed)
         else:
             self.windows += 1
             timed = not isinstance(self.definition.length, Count)

@@ -148,7 +148,7 @@ class Panes:
         self._start, self._end = start, end
         return changed
 
-    def unseen(self, changed: Mapping[Any, Partials | None]) -> None:
+    def carry_over(self, changed: Mapping[Any, Partials | None]) -> None:
         """Keeps changed keys for the next window, because this one is empty and is not evaluated."""
         self._late += changed
 

@@ -77,7 +77,7 @@ class ColumnPanes:
         new, self._end = max(start, self._end), end
         return start, new, end
 
-    def unseen(self, changed: tuple[int, int, int]) -> None:
+    def carry_over(self, changed: tuple[int, int, int]) -> None:
         """Keeps nothing: an empty window has nothing new."""
 
     def table(self, start: int, end: int) -> pa.Table:

@@ -19,7 +19,7 @@ _JOIN_MS: Final = 3_000
 """Longer than two seconds: the other members notice at their next heartbeat that they have to join again."""
 
 
-class _Share(NamedTuple):
+class _Assignment(NamedTuple):
     metadata: Any
     """The group's generation in which the partitions were assigned."""
     partitions: frozenset[Any]
@@ -28,7 +28,7 @@ class _Share(NamedTuple):
 class _Given:
     """The latest assignment; None while Kafka rebalances."""
 
-    share: _Share | None = None
+    assignment: _Assignment | None = None
 
 
 def _listener(consumer: Any, given: _Given) -> Any:
@@ -36,10 +36,10 @@ def _listener(consumer: Any, given: _Given) -> Any:
 
     class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_revoked(self, revoked: Any) -> None:
-            given.share = None
+            given.assignment = None
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            given.share = _Share(consumer.group_metadata(), frozenset(assigned))
+            given.assignment = _Assignment(consumer.group_metadata(), frozenset(assigned))
 
     return Listener()
 
@@ -61,7 +61,7 @@ class Member:
         self.buffer = buffer
         self._given = _Given()
         #: The part of `_given` that it has taken over.
-        self._share: _Share | None = None
+        self._assignment: _Assignment | None = None
         #: The positions that the group has of this instance, by the partition's name.
         self._committed: Positions = {}
         consumer.subscribe([topic], listener=_listener(consumer, self._given))
@@ -72,17 +72,17 @@ class Member:
         there = self.buffer.count()
         if there < most:
             found = self._consumer.poll(0 if there else _WAIT_MS)
-            if self._given.share is None:
+            if self._given.assignment is None:
                 # kafka-python drops an assignment that arrives between two polls, and makes the group rebalance again.
                 found = self._consumer.poll(_JOIN_MS)
-            share = self._given.share
-            if share is None:
+            assignment = self._given.assignment
+            if assignment is None:
                 return
-            if share is self._share:
+            if assignment is self._assignment:
                 self.buffer.add(found)
             else:
                 # The partitions that were found may begin elsewhere.
-                self._shared_out(share)
+                self._take_over(assignment)
         yield from self.buffer.next(most)
 
     def send(self, transactions: Any, positions: Positions) -> Any:
@@ -94,24 +94,24 @@ class Member:
         """
         from kafka.structs import OffsetAndMetadata
 
-        if self._share is None:
+        if self._assignment is None:
             return None
-        own = {named((each.topic, each.partition)): each for each in self._share.partitions}
+        own = {named((each.topic, each.partition)): each for each in self._assignment.partitions}
         moved = {name: positions[name] for name in own if name in positions}
         moved = {name: at for name, at in moved.items() if at != self._committed.get(name)}
         if not moved:
             return None
         self._committed |= moved
         offsets = {own[name]: OffsetAndMetadata(offset, str(index), -1) for name, (offset, index) in moved.items()}
-        return transactions.send_offsets_to_transaction(offsets, self._share.metadata)
+        return transactions.send_offsets_to_transaction(offsets, self._assignment.metadata)
 
     def close(self) -> None:
         """Ends the consumer; the group reserves its partitions for a few seconds."""
         close_consumer(self._consumer)
 
-    def _shared_out(self, share: _Share) -> None:
+    def _take_over(self, assignment: _Assignment) -> None:
         """Takes over a new assignment; partitions that it already had continue."""
-        names = {named((each.topic, each.partition)): each for each in share.partitions}
+        names = {named((each.topic, each.partition)): each for each in assignment.partitions}
         positions = self.buffer.positions
         found: Positions = {}
         for name, each in names.items():
@@ -130,8 +130,8 @@ class Member:
             if name not in positions and name in found:
                 positions[name] = found[name]
         self._committed = found
-        self._share = share
-        self._seek(share.partitions)
+        self._assignment = assignment
+        self._seek(assignment.partitions)
 
     def _seek(self, partitions: Collection[Any]) -> None:
         for each in partitions:
