@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -41,7 +40,7 @@ from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.bolts.at_work import clear_work
 from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
 from storm_on_spark.runtime.processes.ending.at_once import belongs_here
-from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
+from storm_on_spark.runtime.processes.run_folder import new_start_id, remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import ReportSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled, user_path
@@ -321,7 +320,7 @@ class CompiledTopology:
         if spark is not None and not isinstance(spark, ComingSession):
             require_classic(spark)
             spark = ComingSession.of(spark)
-        start_id = uuid.uuid4().hex
+        start_id = new_start_id()
         early: list[Failure] = []
         running: list[TopologyQuery] = []
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import uuid
 from pathlib import Path
 
 from storm_on_spark.runtime.processes.ending.at_once import remove_temporary
 
-_PREFIX = "storm-on-spark-run-"
+_PREFIX = "storm-run-"
 MOST_SOCKET_PATH = 105
 """The path of a Unix socket may have 107 bytes (Linux), and that of a live process is two longer until it listens."""
+
+
+def new_start_id() -> str:
+    """Returns an id for a start. It is short, as paths of sockets have it behind the folder of a supervisor's slot."""
+    return uuid.uuid4().hex[:16]
 
 
 def run_folder(start_id: str) -> Path:
@@ -19,7 +25,7 @@ def run_folder(start_id: str) -> Path:
 
     Example:
         >>> run_folder("4f").name
-        'storm-on-spark-run-4f'
+        'storm-run-4f'
     """
     return Path(tempfile.gettempdir(), _PREFIX + start_id)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-import uuid
 from collections.abc import Mapping
 
 from storm_on_spark.plan.settings import LiveSettings
-from storm_on_spark.runtime.processes.run_folder import MOST_SOCKET_PATH, run_folder
+from storm_on_spark.runtime.processes.run_folder import MOST_SOCKET_PATH, new_start_id, run_folder
 
 
 def why_batches_here(conf: Mapping[str, object], master: str, *, in_store: bool = False, by_hand: bool = False) -> str:
@@ -35,7 +34,7 @@ def why_batches_here(conf: Mapping[str, object], master: str, *, in_store: bool 
         return ""
     if not is_here(master):
         return f"executors of {master} may be on other machines than the spouts"
-    size = len(os.fsencode(run_folder(uuid.uuid4().hex) / "live"))
+    size = len(os.fsencode(run_folder(new_start_id()) / "live"))
     if size > MOST_SOCKET_PATH:
         where = f"a socket in {tempfile.gettempdir()}"
         return f"{where} has a path of {size} bytes, and {MOST_SOCKET_PATH} are allowed; set TMPDIR"

@@ -30,7 +30,12 @@ from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client
 from storm_on_spark.runtime.live.client import LiveClient, socket_of
 from storm_on_spark.runtime.live.messages import Adopt
-from storm_on_spark.runtime.processes.run_folder import make_private, remove_run_folder
+from storm_on_spark.runtime.processes.run_folder import (
+    MOST_SOCKET_PATH,
+    make_private,
+    new_start_id,
+    remove_run_folder,
+)
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts.messages import GoLive, Message, Progress
 from storm_on_spark.runtime.spouts.spout_host import Executor
@@ -78,6 +83,12 @@ def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
     live.start(1)
     [record] = caplog.records
     assert "are allowed; set TMPDIR" in record.getMessage()
+
+
+def test_the_driver_of_a_development_cluster_may_have_a_live_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = "/tmp/storm-spark-dev-12345678/supervisor-1/supervisor/slots/6700/tmp"
+    monkeypatch.setattr(tempfile, "tempdir", slot)
+    assert len(os.fsencode(client.socket_of(new_start_id()))) <= MOST_SOCKET_PATH
 
 
 def test_a_path_that_is_just_short_enough_is_listened_at(start_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
