@@ -12,6 +12,7 @@ from storm_on_spark.plan.compile import compile_graph
 from storm_on_spark.runtime.in_process import InProcessTopology
 from storm_on_spark.runtime.state.keyvalue.state import StoredState
 from storm_on_spark.testing import BoltTester, ListSpout, make_tuple
+from storm_on_spark.windowing import BatchWindowedBolt, SumOf
 
 POISON = 13
 seen: list[Any] = []
@@ -55,6 +56,62 @@ def test_a_window_that_raises_leaves_no_trace_and_its_tuples_fail_at_the_next_tu
     [error] = info.components["windows"].errors
     assert "poison" in error.message
     assert (info.failed, info.acked) == (5, 20)
+
+
+SUM_WITH_POISON = 12 + POISON + 14 + 15
+
+
+class Sums(BaseWindowedBolt):
+    """Emits sums; raises at one of them, after it has emitted it."""
+
+    def prepare(self, conf, context, collector):
+        self.collector = collector
+
+    def execute(self, window):
+        total = window.result["sum"]
+        self.collector.emit([total])
+        if total == SUM_WITH_POISON:
+            raise ValueError("poison")
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("sum"))
+
+
+class ColumnSums(BatchWindowedBolt):
+    """The same over columns."""
+
+    def execute_window(self, window, collector):
+        collector.emit(window.table)
+        if window.table["sum"].to_pylist() == [SUM_WITH_POISON]:
+            raise ValueError("poison")
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(Fields("sum"))
+
+
+@pytest.mark.parametrize(
+    ("bolt", "failed", "sums"),
+    [
+        # 15, at which the window was due, fails and comes again at the end; 16 takes its place.
+        (Sums(), 1, [6, 22, 38, 74, 90, 106, 15 + 29 + 30 + 31]),
+        # All rows that came together fail, and come again.
+        (ColumnSums(), 32, [6, 22, 38, 70, 86, 102, 118]),
+    ],
+    ids=["tuples", "columns"],
+)
+def test_a_window_of_results_that_raises_is_left_out_and_no_other(bolt: Any, failed: int, sums: list[int]) -> None:
+    seen.clear()
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", ListSpout(range(32), message_ids=lambda at: at, max_fails=1))
+    window = bolt.with_tumbling_window(Count(4)).with_aggregate(sum=SumOf("value"))
+    builder.set_bolt("sums", window).shuffle_grouping("numbers")
+    builder.set_bolt("sink", Sink()).shuffle_grouping("sums")
+    info = InProcessTopology(compile_graph(builder.create_topology(), effective_conf({})), "test").run()
+
+    [error] = info.components["sums"].errors
+    assert "poison" in error.message
+    assert (info.failed, info.acked) == (failed, 32)
+    assert seen == [(total,) for total in sums]
 
 
 # --- another window over a checkpoint ---------------------------------------------------------------------------
