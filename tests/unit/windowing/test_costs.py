@@ -76,5 +76,5 @@ def written_when_it_holds(held: int, bolt: Any, make: Any) -> float:
     ids=["tuples", "results", "columns"],
 )
 def test_a_micro_batch_writes_what_is_new_however_much_a_window_holds(bolt: Any, make: Any) -> None:
-    few, many = (written_when_it_holds(held, bolt, make) for held in (1000, 30_000))
+    few, many = (written_when_it_holds(held, bolt, make) for held in (1000, 10_000))
     assert 0 < many < 1.5 * few
