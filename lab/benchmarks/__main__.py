@@ -1,6 +1,7 @@
-"""`make bench`: measures this project beside Apache Storm and native PySpark, and prints what came of the targets.
+"""`make bench`: measures this project beside Apache Storm and native PySpark, and prints which targets are met.
 
-Exit codes: 0 all cases that can run here ran, 1 one failed, 2 wrong arguments. A target that is not met is no error.
+Exit codes: 0 all cases that can run here ran, 1 one failed, 2 wrong arguments. A target that is not met is not an
+error.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _PAGES = _HERE.parents[1] / "docs" / "performance"
 
 
 def main() -> int:
-    """Runs the cases that were asked for; returns the exit code."""
+    """Runs the requested cases; returns the exit code."""
     options = _options()
     if options.list:
         sys.stdout.writelines(f"{_marks(case)} {case.name}\n" for case in CASES.values())
@@ -48,7 +49,7 @@ def main() -> int:
         tell = lambda line: progress.print(f"{time.strftime('%H:%M:%S')} {line}", markup=False)  # noqa: E731
 
         def keep(measured: Mapping[str, Outcome]) -> None:
-            # Half an hour's figures are not lost to what goes wrong behind them.
+            # Saved now, so that a later error doesn't lose half an hour of measurements.
             options.save.write_text(report.as_json({**outcomes, **measured}, [], pace, seconds) + "\n", "utf-8")
 
         outcomes |= play(chosen, pace, tell, keep)

@@ -1,4 +1,4 @@
-"""Where the time of a micro-batch goes: the parts that Spark reports, its job taken apart into stages."""
+"""The time of a micro-batch by part: the phases that Spark reports, with its job split into stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARTS = {
     "commitOffsets": "writing the commit log",
     "commitBatch": "writing the commit log",
 }
-"""Spark's names of phases, and ours. `addBatch` is the job and the sink; what no phase has is the rest."""
+"""Spark's names of phases, and ours. `addBatch` is the job and the sink; time in no phase is the rest."""
 
 _STAGES = ("source stage", "stateful stages", "acker stage")
 """Where each is a Spark stage."""
@@ -67,7 +67,7 @@ def _operator_ms(operator: Mapping[str, float]) -> float:
 
 
 def stages_of(spark: Any, run_id: Any, most: int = 50) -> list[list[float]]:
-    """Returns of the last jobs of a query how long their stages took in ms, in order.
+    """Returns the times of the stages in the last jobs of a query, in ms, in order.
 
     Args:
         spark: the session.
@@ -85,5 +85,5 @@ def stages_of(spark: Any, run_id: Any, most: int = 50) -> list[list[float]]:
         times = [(stage.submissionTime(), stage.completionTime()) for stage in stages]
         if all(began.isDefined() and ended.isDefined() for began, ended in times):
             found.append([float(ended.get().getTime() - began.get().getTime()) for began, ended in times])
-    # All but those of a batch without tuples, which has the same stages but nothing in them.
+    # All except those of a batch without tuples, which has the same stages but nothing in them.
     return [each for each in found if len(each) == max(map(len, found))]

@@ -1,4 +1,4 @@
-"""What is run: each case is one contender with one workload, measured in one or more phases."""
+"""The cases: each is one contender with one workload, measured in one or more phases."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Phase:
     """A span of time in which a case is measured.
 
     Args:
-        name: by which the figures are found.
-        rate: roots per second; None for all that go, 0 for none.
-        keys: how many keys there are meanwhile; None for as many as the case has.
-        draw: how keys are chosen, where they are drawn.
+        name: of the figures.
+        rate: roots per second; None for full speed, 0 for none.
+        keys: number of keys in this phase; None for that of the case.
+        draw: how keys are chosen, if they are drawn.
     """
 
     name: str
@@ -45,13 +45,13 @@ class Case:
 
     Args:
         name: unique.
-        contender: what runs it.
-        workload: which topology, in the terms of the contender.
+        contender: the module that runs it.
+        workload: the topology, by the contender's name for it.
         phases: one after the other.
-        options: further ones, in the terms of the contender.
+        options: further options of the contender.
         profile: of this project's contender, for `topology.profile`.
-        quick: whether `make bench-quick` has it.
-        side: whether no target needs it: every second round does without.
+        quick: whether `make bench-quick` includes it.
+        side: whether no target needs it; then every second round leaves it out.
         group: `growth` is for how cost grows, `realtime` for the profile of that name; each is run only when it is
             asked for. So are `connectors`, for what reads Kafka, and `windows`.
     """
@@ -144,7 +144,7 @@ def _word_counts() -> list[Case]:
 
 
 def _large(keys: int, *, memory_mb: int | None = None, group: Group = "main") -> list[Case]:
-    """Returns the cases of a task's state that is larger than its memory, and of the same as a whole in memory."""
+    """Returns the cases of a task whose state is larger than its memory, and of the same state entirely in memory."""
     memory = "topology.state.memory.mb"
     conf = {} if memory_mb is None else {memory: memory_mb}
     return [
@@ -235,7 +235,7 @@ def _realtime() -> list[Case]:
 
 
 def bytewax_case(processes: int, recovery: bool) -> str:
-    """Returns the name of the word count by bytewax, in so many processes, with its recovery or without."""
+    """Returns the name of the word count by bytewax, with this many processes, with or without recovery."""
     return f"bytewax{', two processes' if processes == 2 else ''}{', recovery' if recovery else ''}"
 
 
@@ -289,7 +289,7 @@ def _windows() -> list[Case]:
         Case(window_case(f"ours, {kind}"), "ours", f"windows, {kind}", (FULL,), {"conf": conf})
         for kind, conf in (("columnar", _LARGE), ("aggregations", {}), ("tuples", {}))
     ]
-    # Storm acks a tuple when it leaves its window, so what is pending has to be several windows.
+    # Storm acks a tuple when it leaves its window, so the limit of pending tuples must be several windows.
     storm = {"ackers": 1, "pending": 100_000, **keys}
     others = [
         Case(window_case("Storm"), "storm", "windows", (FULL,), storm),
@@ -316,4 +316,4 @@ CASES: dict[str, Case] = {
         *_windows(),
     )
 }
-"""All, by name, in the order in which a round runs them: what is compared comes close together."""
+"""All cases, by name, in the order of a round: cases that are compared run close together."""

@@ -29,13 +29,13 @@ _SAID_BYTES = 2000
 
 @dataclass
 class Outcome:
-    """What came of a case, over all rounds."""
+    """The outcome of a case, over all rounds."""
 
     case: Case
     runs: list[dict[str, Any] | None] = field(default_factory=list)
-    """What was measured in each round; None where it failed."""
+    """The measurements of each round; None for a failed one."""
     skipped: str | None = None
-    """Why it can't be run here."""
+    """The reason why it can't be run here."""
     problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long everything takes.
+    """The durations.
 
     Args:
         rounds: how often each case runs.
@@ -69,15 +69,15 @@ def play(
     tell: Callable[[str], None],
     keep: Callable[[Mapping[str, Outcome]], None] = lambda outcomes: None,
 ) -> dict[str, Outcome]:
-    """Runs all cases in each round, forwards in one and backwards in the next, and returns what came of them.
+    """Runs all cases in each round, forwards in one and backwards in the next, and returns the outcomes.
 
-    Ctrl-C breaks it off; what was measured until then is returned.
+    Ctrl-C ends it; the measurements until then are returned.
 
     Args:
-        cases: what to run.
+        cases: to be run.
         pace: how often and how long.
         tell: called with a line that shows progress.
-        keep: called after each case with all that was measured so far.
+        keep: called after each case with all measurements so far.
     """
     outcomes = {case.name: Outcome(case) for case in cases}
     _prepare(outcomes, tell)
@@ -117,7 +117,7 @@ def _rounds(
 
 
 def _prepare(outcomes: dict[str, Outcome], tell: Callable[[str], None]) -> None:
-    """Sets contenders up; notes those that can't be."""
+    """Sets up contenders; records those that can't be set up."""
     storms = [case for case in CASES.values() if case.contender == "storm"]
     contenders: tuple[tuple[str, list[Case], Callable[[], None]], ...] = (
         ("Apache Storm", storms, partial(storm.prepare, python=False)),

@@ -27,16 +27,16 @@ class ProcessTree:
     def __init__(self, pid: int | None = None) -> None:
         self._top = psutil.Process(pid)
         self._python_mb = self._worker_mb = 0.0
-        #: Processor seconds, when last looked at: of each process itself, and of ended children that it waited for.
+        #: Processor seconds at the last check: of each process itself, and of ended children that it waited for.
         self._seen: dict[psutil.Process, tuple[float, float]] = {}
-        #: Processor seconds of processes that ended and nobody waited for.
+        #: Processor seconds of ended processes that nobody waited for.
         self._lost = 0.0
 
     def cpu_seconds(self) -> float:
         """Returns the processor time so far, that of processes that ended included.
 
-        Of one for whose end nobody waits, as of Spark's workers, it is what it was when it was last looked at; `wait`
-        looks every two seconds.
+        For an ended process that nobody waits for, such as Spark's workers, it is the value at the last check; `wait`
+        checks every two seconds.
         """
         seen = {}
         for process in self._processes():
@@ -53,8 +53,8 @@ class ProcessTree:
         """Returns the processor time so far, in seconds, of the processes that run now, by what they do.
 
         Args:
-            parts: name of a part -> what its processes have in their command line. The one at the top is `driver`, Java
-                processes are `jvm`, and those that fit nowhere `others`.
+            parts: name of a part -> a text in the command line of its processes. The top process is `driver`, Java
+                processes are `jvm`, and all others `others`.
         """
         found = dict.fromkeys(("driver", "jvm", *parts, "others"), 0.0)
         for process in self._processes():
@@ -67,14 +67,14 @@ class ProcessTree:
         return found
 
     def wait(self, seconds: float) -> None:
-        """Waits, and looks now and then how much memory is used."""
+        """Waits, and measures memory from time to time."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             self._sample()
             time.sleep(max(0.0, min(left, _SAMPLE_SECS, end - time.monotonic())))
 
     def _sample(self) -> None:
-        """Adds up Python processes other than the top one: shared pages count once, as their share of each."""
+        """Adds up Python processes other than the top one; a shared page counts once in total."""
         self.cpu_seconds()
         below = self._processes()[1:]
         total = sum(_proportional_mb(process.pid) for process in below if not _is_java(process))
@@ -117,7 +117,7 @@ class ProcessTree:
         return total
 
     def kill(self) -> None:
-        """Kills all that is left of it."""
+        """Kills all remaining processes."""
         for process in self._processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -174,5 +174,5 @@ def sizes(folder: Path) -> dict[str, int]:
 
 
 def grown(before: dict[str, int], after: dict[str, int]) -> int:
-    """Returns how many bytes came between two calls of `sizes`; what was removed again meanwhile is not seen."""
+    """Returns the bytes written between two calls of `sizes`; files removed again meanwhile are not seen."""
     return sum(max(0, size - before.get(path, 0)) for path, size in after.items())

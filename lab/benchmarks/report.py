@@ -49,7 +49,7 @@ _NOTES = (
 
 
 def as_json(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, seconds: float) -> str:
-    """Returns all there is to know."""
+    """Returns all results."""
     document = {
         "cores": cores(),
         "pace": asdict(pace),
@@ -78,7 +78,7 @@ def from_json(text: str) -> tuple[dict[str, Outcome], Pace, float]:
 
 
 def show(outcomes: Mapping[str, Outcome], verdicts: Sequence[Verdict], pace: Pace, console: Console) -> None:
-    """Prints the tables, and below them what is wrong."""
+    """Prints the tables, and the problems below them."""
     for table in _tables(outcomes, verdicts):
         table.show(console)
     console.print(f"{cores()} cores, {pace.rounds} round(s), {pace.seconds:g} s a phase.", highlight=False)
@@ -94,11 +94,11 @@ def write_docs(
     """Puts the tables between the markers of a run's page, and the plots beside the page.
 
     Args:
-        outcomes: what was measured.
+        outcomes: the measurements.
         verdicts: on the targets.
         pace: how often and how long.
-        folder: where the pages are.
-        which: what was measured.
+        folder: of the pages.
+        which: the kind of run.
 
     Raises:
         ValueError: the page has no markers.
@@ -141,15 +141,15 @@ def markdown(
 
 
 def _rounds(outcomes: Mapping[str, Outcome], pace: Pace) -> str:
-    """Returns how many rounds there were; some cases may have had more than others."""
-    # What no target needs runs in every other round.
+    """Returns the number of rounds; some cases may have had more than others."""
+    # Cases that no target needs run in every other round.
     counts = {len(outcome.runs) for outcome in outcomes.values() if outcome.runs and not outcome.case.side}
     few, many = min(counts, default=pace.rounds), max(counts, default=pace.rounds)
     return f"{many} rounds" if few == many else f"{few} to {many} rounds of a case"
 
 
 def _in_short(problem: str) -> str:
-    """Returns what happened, without the trace of it."""
+    """Returns the error without its traceback."""
     first, *more = problem.strip().splitlines()
     return " ".join(first.split()) if not more else f"{first.partition(': Traceback')[0]}: {more[-1].strip()}"
 

@@ -1,4 +1,4 @@
-"""The targets: what is compared with what within one round, and how much it should be."""
+"""The targets: which figures are compared within one round, and the limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lab.benchmarks.harness import Outcome
 
 
 class MissingError(Exception):
-    """A case was not run, or failed; the message is a sentence."""
+    """A case was not run or failed; the message is a sentence."""
 
 
 class Round:
@@ -83,8 +83,8 @@ class Target:
     """One row of the table.
 
     Args:
-        what: is measured.
-        wanted: what the figure should be at least, or at most, as people write it: `≥ 80 %`, `≤ 24 bytes`.
+        what: the measured quantity.
+        wanted: the limit of the figure, such as `≥ 80 %` or `≤ 24 bytes`.
         figure: finds it in a round; raises `MissingError`.
     """
 
@@ -172,11 +172,11 @@ SOAK_LIMITS = (
     ("checkpoint's size", "checkpoint_mb", 1.25),
     ("open files and sockets", "open_files", 1.1),
 )
-"""What is flat: title, figure of `soak`, and how much more of it there may be at the end."""
+"""The figures of `soak` that must stay flat: title, name, and the allowed growth."""
 
 
 def shown(value: float, unit: str) -> str:
-    """Returns a figure as people write it."""
+    """Returns a figure for readers."""
     if unit == "%":
         value *= 100
     return f"{value:.{2 if unit in ('ms', 'x') else 1}f} {unit}"

@@ -31,7 +31,7 @@ _COLUMNS = ("fault", "injected", "messages", "lost", "duplicates in Delta", "wro
 
 @dataclass
 class Result(AnyResult):
-    """What came of a scenario."""
+    """The result of a scenario."""
 
     figures: Figures | None = None
 
@@ -56,7 +56,7 @@ def _play(scenario: Scenario[Run], messages: int, seed: str, times: int, folder:
 
 
 def main() -> int:
-    """Plays the scenarios that were asked for; returns the exit code."""
+    """Plays the requested scenarios; returns the exit code."""
     parser = command.options_of("lab.connectors", __doc__ or "", SCENARIOS, times=3)
     parser.add_argument("--messages", type=int, default=100_000, help="in the topic")
     parser.add_argument("--seed", help="of an earlier run, for the same moments; random by default")
@@ -104,7 +104,7 @@ def _show(results: Sequence[Result], console: Console) -> None:
 
 
 def _write_docs(results: Sequence[Result], messages: int) -> None:
-    """Puts the table into the page; rows of what was not played now stay, if they are of as many messages."""
+    """Puts the table into the page; rows of other scenarios stay if they have the same number of messages."""
     note = f"{messages:,} messages in Kafka a run, {cores()} cores."
     text = _PAGE.read_text("utf-8")
     before = rows_between(text, _BEGIN, _END) if note in text else {}

@@ -11,15 +11,15 @@ from deltalake import DeltaTable
 from lab.connectors.pipeline import COPIES, KEYS, PARTITIONS
 
 FOREIGN_KEY = -1
-"""Of rows that another writer put into the tables."""
+"""Key of the rows that another writer put into the tables."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What was counted.
+    """The counts of a run.
 
     Args:
-        messages: that were there to be read.
+        messages: to be read.
         lost: numbers that are not in the table.
         duplicates: rows of the table beyond one for each number.
         wrong_keys: keys with another count or sum than plain Python finds.
@@ -36,7 +36,7 @@ class Figures:
 def check(
     folder: Path, messages: int, gone: set[int], servers: str | None, uncounted: set[int] | None = None
 ) -> tuple[Figures, list[str]]:
-    """Returns the figures of a run, and what must not be.
+    """Returns the figures of a run, and its problems.
 
     Args:
         folder: of the run.

@@ -4,7 +4,7 @@
                                                                                      -> keys   (DeltaBolt, by key)
                                                                                      -> copies (PlainKafkaBolt)
 
-`python -m lab.connectors.pipeline FOLDER` is the driver: it runs what `job.json` there says until it is killed.
+`python -m lab.connectors.pipeline FOLDER` is the driver: it runs the job of `job.json` there until it is killed.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ TOPIC, COPIES = "numbers", "copies"
 
 @dataclass(frozen=True)
 class Job:
-    """What a driver runs.
+    """The job of a driver.
 
     Args:
         servers: of Kafka.
         messages: in the topic.
         plain: whether `PlainKafkaSpout` reads.
-        copies: whether every number is written to Kafka, too.
-        earliest: whether the first record that is there follows one that is gone.
+        copies: whether every number is also written to Kafka.
+        earliest: whether to continue at the first existing record if a record was deleted.
     """
 
     servers: str
@@ -108,7 +108,7 @@ class Count(BaseBasicBolt):
 
 
 class HeldDeltaBolt(DeltaBolt):
-    """Waits between its transaction and Spark's commit to be killed, while there is a file `hold` beside the table."""
+    """While there is a file `hold` beside the table, waits between its transaction and Spark's commit to be killed."""
 
     def write_table(self, table: pa.Table, context: SinkContext) -> None:
         """Writes, then waits."""
@@ -176,7 +176,7 @@ def drive(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    # Imported by name: what is defined in `__main__` is another module in every process.
+    # Imported by name: classes of `__main__` belong to a different module in every process.
     from lab.connectors import pipeline
 
     sys.exit(pipeline.drive(Path(sys.argv[1])))

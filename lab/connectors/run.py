@@ -25,7 +25,7 @@ from storm_on_spark.runtime.processes.kept_program import KeptProcess
 _STUCK_SECS: Final = 240.0
 _LAST_WORDS: Final = 600
 _WORDS: Final = {"worker": "worker_daemon", "spout host": "spout_host"}
-"""Of the command lines of what can be killed beside the driver."""
+"""Texts in the command lines of processes that can be killed, other than the driver."""
 
 
 class Run:
@@ -46,8 +46,8 @@ class Run:
         self.injections: list[Injection] = []
         #: Numbers whose records were deleted before they were read, if that is the fault.
         self.gone: set[int] = set()
-        #: Numbers that are in the tables, and that no state knows: their micro-batch was not committed before their
-        #: records were deleted.
+        #: Numbers that are in the tables but in no state: their micro-batch was not committed before their records were
+        #: deleted.
         self.uncounted: set[int] = set()
         self.copies = False
         self._patience = patience
@@ -79,7 +79,7 @@ class Run:
         self._driver = KeptProcess("connectors-driver", command, ROOT, self.folder / "driver.log", environment)
 
     def kill(self) -> str:
-        """Kills the driver and what it has started; returns the proof."""
+        """Kills the driver and its processes; returns the proof."""
         assert self._driver is not None
         self._driver.send(signal.SIGKILL)
         self._driver.wait(30)
@@ -90,7 +90,7 @@ class Run:
         return f"process {self._driver.leader} ended with {status}"
 
     def kill_one(self, victim: str) -> str:
-        """Kills a Python worker or the spout host, which comes again by itself; returns the proof."""
+        """Kills a Python worker or the spout host, which is restarted automatically; returns the proof."""
         word = _WORDS[victim]
 
         def members() -> list[int]:
@@ -119,7 +119,7 @@ class Run:
             return 0
 
     def until(self, share: float) -> int:
-        """Waits until a share of the messages is in the table; returns how many are."""
+        """Waits until a share of the messages is in the table; returns their number."""
         wanted = int(self.messages * share)
         self.wait(lambda: self.rows() >= wanted, f"{wanted} rows")
         return self.rows()
@@ -129,7 +129,7 @@ class Run:
         return least + (most - least) * (number + self.rng.random()) / times
 
     def complete(self, wanted: int) -> None:
-        """Waits until so many rows are there, committed, and no lag is left; then ends the driver."""
+        """Waits until this many rows are committed and no lag is left; then ends the driver."""
         self.wait(lambda: self.rows() >= wanted, f"all {wanted} rows")
         batch = max(int(path.name) for path in self._batches("offsets"))
         self.wait(lambda: any(int(path.name) >= batch for path in self._batches("commits")), f"commit {batch}")
@@ -169,14 +169,14 @@ class Run:
         self.injections.append(Injection(what, proof))
 
     def last_words(self) -> str:
-        """Returns the end of what drivers said."""
+        """Returns the end of the drivers' output."""
         error = self.folder / "error"
         log = self.folder / "driver.log"
         said = error.read_text("utf-8") if error.exists() else ""
         return said[:_LAST_WORDS] or (log.read_text("utf-8", "replace")[-_LAST_WORDS:] if log.exists() else "")
 
     def end_driver(self) -> None:
-        """Ends the driver, however it is."""
+        """Ends the driver, whatever its condition."""
         if self._driver is not None:
             self._marked.signal(signal.SIGKILL)
             self._driver.end()
@@ -187,7 +187,7 @@ class Run:
         self.server.kill()
 
     def _end_rest(self) -> None:
-        """Waits for the end of what a driver has started: it ends by itself."""
+        """Waits until a driver's processes have ended by themselves."""
         wait_for(lambda: not self._marked.find(self._generation), "the end of the driver's processes", 60.0)
 
 

@@ -17,7 +17,7 @@ from lab.connectors.run import Run
 from lab.suite.scenario import Scenario, ScenarioError
 
 _OTHER_SECS: Final = 1.0
-"""Between two transactions of another writer: a MERGE that meets one has to begin again."""
+"""Seconds between two transactions of another writer: a MERGE that conflicts with one must begin again."""
 _DELETED: Final = 200
 """Records of each partition that are deleted before they are read, beyond those that are."""
 
@@ -187,7 +187,7 @@ def _transactions(table: Path) -> list[int]:
     for path in sorted((table / "_delta_log").glob("*.json")):
         actions = [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
         written = [action["txn"] for action in actions if "txn" in action]
-        # The other id of a writer says how it was planned.
+        # The other id of a writer records how it was planned.
         found += [each["version"] for each in written if not each["appId"].endswith("/plan")]
     return found
 

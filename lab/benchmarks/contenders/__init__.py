@@ -1,7 +1,7 @@
 """How cases are run, one module for each kind of contender.
 
-A contender runs a case in the process that calls it and returns what it measured: for each phase what `figures`
-makes, and beside the phases what holds for the whole run.
+A contender runs a case in the calling process and returns its measurements: for each phase the result of `figures`, and
+the values for the whole run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 Figures = dict[str, Any]
 
 _JVM_WARM_UP_SECS = 12
-"""Until its code is compiled; before, native PySpark reaches a third of its throughput, and Storm half."""
+"""Time until its code is compiled; before that, native PySpark reaches a third of its throughput, and Storm half."""
 
 
 class NotThereError(Exception):
@@ -22,12 +22,11 @@ class NotThereError(Exception):
 
 @dataclass(frozen=True)
 class Setup:
-    """What a run gets from the harness.
+    """The harness's input for a run.
 
     Args:
         source: the file with the sentences.
-        folder: for all that the run writes; empty.
-        started: monotonic seconds when the process was started.
+        folder: for the run's files; empty. started: monotonic seconds when the process was started.
         seconds: how long each phase is measured.
         warm_up: seconds before the first phase.
         settle: seconds before each other phase.

@@ -35,7 +35,7 @@ _SNAPSHOT_SECS = 1
 
 
 def prepare() -> None:
-    """Makes the environment, if it isn't there.
+    """Makes the environment unless it exists.
 
     Raises:
         NotThereError: there is no bytewax for this Python, or no network.
@@ -44,7 +44,7 @@ def prepare() -> None:
 
 
 def run(case: Case, setup: Setup) -> Figures:
-    """Runs the dataflow in processes of its own and measures it."""
+    """Runs the dataflow in separate processes and measures it."""
     recovery = setup.folder / "recovery" if case.options.get("recovery") else None
     results, processes = setup.folder / "results", case.options.get("processes", 1)
     results.mkdir()
@@ -72,7 +72,7 @@ def run(case: Case, setup: Setup) -> Figures:
             result["phases"][phase.name] = _measure(phase, tree, setup, results, recovery)
         result["memory_mb"] = {"python": tree.peak_memory_mb()["python"]}
     if recovery is not None:
-        # All were killed: it has to go on where it had saved.
+        # All were killed: it must continue from its saved state.
         with _running(processes, recovery, environment):
             _wait_for((results / "resumed").exists, "went on from what it had saved")
     return result
@@ -94,7 +94,7 @@ def _written(before: dict[str, int], after: dict[str, int], roots: int) -> float
 
 
 def _done(results: Path) -> tuple[int, dict[int, int]]:
-    """Returns how many sentences were done by all processes, and their latencies by bucket."""
+    """Returns the number of sentences that all processes have done, and their latencies by bucket."""
     total, latencies = 0, dict[int, int]()
     for file in results.glob("*.jsonl"):
         lines = file.read_bytes().split(b"\n")[:-1]

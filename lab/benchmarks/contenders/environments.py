@@ -1,4 +1,4 @@
-"""Contenders that come from PyPI, each into an environment of its own; none is a dependency of the project."""
+"""Contenders from PyPI, each in its own environment; none is a dependency of the project."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BUILD_SECS = 600
 
 
 def make(folder: Path, wanted: str) -> None:
-    """Makes an environment, if it isn't there.
+    """Makes an environment unless it exists.
 
     Args:
-        folder: where.
+        folder: of the environment.
         wanted: package and version.
 
     Raises:

@@ -44,13 +44,13 @@ _ALL_OF_THE_JIT: Final = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLeve
 
 
 def run(case: Case, setup: Setup) -> Figures:
-    """Runs a query or a topology and measures it: all that a topic has, or what comes at a rate."""
+    """Runs a query or a topology and measures it: on all records of a topic, or on records at a rate."""
     native = case.options.get("native", False)
     [phase] = case.phases
     if native:
         spark = local_session(conf=_ALL_OF_THE_JIT if phase is FULL else None)
     else:
-        # As a user would have it: what a profile wants of the JVM comes with the topology.
+        # As for a user: the JVM settings of a profile come with the topology.
         spark = local_session(conf=_compiled(case, setup.servers, TOPIC, setup.folder).session_conf())
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
     try:
@@ -190,7 +190,7 @@ def _native(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> A
     use(spark, delta_spout.JARS, delta_spout._CLASS)  # noqa: SLF001
     spark.conf.set(delta_spout._CHECK, "false")  # noqa: SLF001
     spark.conf.set("spark.sql.shuffle.partitions", "2")
-    # Delta reads its own log in fifty tasks after each commit otherwise, which takes longer here than the rows do.
+    # Otherwise Delta reads its log in fifty tasks after each commit, which takes longer here than writing the rows.
     spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
     options = {
         "kafka.bootstrap.servers": servers,
@@ -214,11 +214,11 @@ def _native(spark: Any, case: Case, servers: str, topic: str, folder: Path) -> A
 
 
 class Feeder:
-    """A process that writes records to a topic at a rate; each says when it was made, in seconds since the epoch.
+    """A process that writes records to a topic at a rate, each with its creation time in seconds since the epoch.
 
     Args:
         servers: of Kafka.
-        topic: it is there.
+        topic: must exist.
         rate: records per second.
     """
 
@@ -243,7 +243,7 @@ class Feeder:
         self._process.wait()
 
     def burst(self, count: int) -> None:
-        """Writes so many at once; returns when Kafka has them."""
+        """Writes this many at once; returns when Kafka has them."""
         producer = producer_of(self._servers, 20)
         for _ in range(count):
             producer.send(self._topic, made())

@@ -20,13 +20,13 @@ from lab.benchmarks.workloads.data import read_sentences
 from storm_on_spark.spark.session import local_session, stop_session
 
 _ROWS_PER_BATCH = {"built-in functions": 4_000_000, "Python UDF": 400_000, "windows": 4_000_000}
-"""Either way a micro-batch takes a second or more on two cores: what each costs hardly counts."""
+"""Enough for a micro-batch of a second or more on two cores, so that the cost per micro-batch hardly matters."""
 _TEXTS = 1000
 _ALL_OF_THE_JIT = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=4"}
-"""Generated code that counts rows by the million wants the optimizing compiler, which `local_session` switches off."""
+"""Generated code that counts millions of rows needs the optimizing compiler, which `local_session` switches off."""
 _FEED_SECS = 0.002
 _BATCH_SECS = 120.0
-"""So long a micro-batch may take; the first one has to compile a lot."""
+"""Longest time of a micro-batch; the first one must compile a lot."""
 
 
 def run(case: Case, setup: Setup) -> Figures:
@@ -51,7 +51,7 @@ def _full_speed(spark: Any, case: Case, setup: Setup) -> Figures:
     if case.workload == "windows":
         counting: contextlib.AbstractContextManager[Any] = _running(_windows(rows, case.options["keys"]), "append")
     else:
-        # The input's first sentences, as literals: reading them from files would be measured otherwise.
+        # The input's first sentences, as literals; otherwise reading files would be measured too.
         texts = F.array([F.lit(text) for text in read_sentences(str(setup.source))[:_TEXTS]])
         lines = rows.select(F.element_at(texts, (F.col("value") % _TEXTS + 1).cast("int")).alias("value"))
         counting = _counting(lines, case.workload)
@@ -70,7 +70,7 @@ def _full_speed(spark: Any, case: Case, setup: Setup) -> Figures:
 
 
 def _at_rate(spark: Any, case: Case, setup: Setup) -> Figures:
-    """Feeds rows through a socket: the rate source would keep each back until its second is over."""
+    """Feeds rows through a socket, because the rate source would hold each row back until its second is over."""
     texts = read_sentences(str(setup.source))
     feeder = Feeder(texts, case.phases[0].rate or 0)
     with contextlib.closing(feeder):
@@ -134,7 +134,7 @@ def _since(query: Any, began: float, timeout: float = _BATCH_SECS) -> list[dict[
 
 
 class Feeder:
-    """Writes lines to every client, at a rate, and remembers when.
+    """Writes lines to every client, at a rate, and records the times.
 
     Args:
         texts: the lines, again and again.
@@ -146,7 +146,7 @@ class Feeder:
         self._rate = rate
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
-        #: Runs parallel: how many lines had been written before each write, and when it was.
+        #: In parallel: the number of lines before each write, and its time.
         self._lines: list[int] = []
         self._times: list[float] = []
         self._connected = threading.Event()
@@ -154,7 +154,7 @@ class Feeder:
         threading.Thread(target=self._feed, daemon=True).start()
 
     def _feed(self) -> None:
-        # The query's first connection asks for nothing but the schema in some versions: a client that stays gets lines.
+        # In some versions the query's first connection reads only the schema: only a client that stays gets lines.
         with contextlib.suppress(OSError):
             connection, _ = self._server.accept()
             with connection:

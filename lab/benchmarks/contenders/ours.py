@@ -27,19 +27,19 @@ from storm_on_spark.spark.state import read_pending_roots, state_values
 _START_SECS = 120.0
 _FILL_SECS = 180.0
 _SLOWEST = 10_000
-"""Tuples a second that any machine goes through."""
+"""Tuples a second that any machine can process."""
 _FILLED = 50_000
-"""Keys a second that any machine goes through."""
+"""Keys a second that any machine can process."""
 _AFTER_RANGES = 600_000
 _CHANGE_SECS = 60.0
 _BACKLOG, _DRAIN_SECS = 100, 15.0
-"""When what is left of the phase before counts as done, and how long that may take."""
+"""When the previous phase's remaining messages count as done, and how long that may take."""
 
 
 def run(case: Case, setup: Setup) -> Figures:
     """Runs a topology on its own session and measures it."""
     if case.options.get("pinned"):
-        # This process is the case's own, and all that it starts is pinned with it.
+        # Only this case uses this process, and all processes that it starts are pinned with it.
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     spark = local_session(case.options.get("master"))
     try:
@@ -54,7 +54,7 @@ def run_on(spark: Any, case: Case, setup: Setup) -> Figures:
     measurement = _Measurement(spark, case, setup, checkpoint)
     conf = {
         Config.TOPOLOGY_ACKER_EXECUTORS: 1 if case.options.get("acked", True) else 0,
-        # What is pending is to stay so.
+        # Pending messages must stay pending.
         Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS: 3600,
         Config.TOPOLOGY_PROFILE: case.profile,
         **case.options.get("conf", {}),
@@ -79,12 +79,12 @@ def run_on(spark: Any, case: Case, setup: Setup) -> Figures:
 
 
 class _Measurement:
-    """One topology, as it is measured.
+    """One topology under measurement.
 
     Args:
         spark: the session that it runs on.
-        case: what runs.
-        setup: how long.
+        case: the case.
+        setup: the durations.
         checkpoint: the topology's checkpoint.
     """
 
@@ -105,17 +105,17 @@ class _Measurement:
 
     def first_ack(self) -> float:
         """Waits for an ack; returns the monotonic seconds of it."""
-        # What is to stay pending comes before the first tuple that is acked.
+        # Tuples that must stay pending come before the first tuple that is acked.
         patience = _START_SECS + self._case.options.get("held", 0) / _SLOWEST
         before = self._done()
         self._until(lambda: self._done() > before, patience, "acks anything")
         return time.monotonic()
 
     def play(self) -> Figures:
-        """Goes through the phases of the running topology."""
+        """Measures the phases of the running topology."""
         result: Figures = {"first_ack_secs": self.first_ack() - self._setup.started}
         if self._case.options.get("held"):
-            del result["first_ack_secs"]  # it waited for all that is held
+            del result["first_ack_secs"]  # it waited for all held tuples
         self._fill()
         phases = {}
         for number, phase in enumerate(self._case.phases):
@@ -129,12 +129,13 @@ class _Measurement:
         return result | {"phases": phases} | memory
 
     def _fill(self) -> None:
-        """Waits until all keys are in the state, or all that is to stay pending is."""
+        """Waits until all keys are in the state, or all messages that must stay pending are pending."""
         keys, each = self._case.options.get("keys", 0), self._case.options.get("each", 1)
         wanted, patience = max(-(-keys // each), self._case.options.get("held", 0)), _FILL_SECS + keys / _FILLED
         self._until(lambda: self.query.status_info().emitted >= wanted, patience, f"emits {wanted:,} tuples")
         if each > 1:
-            # Micro-batches are sized by what tuples took, and ranges take a second: until that is forgotten.
+            # Micro-batches are sized by the time per tuple, and a range takes a second; wait until that has no more
+            # effect.
             wanted += _AFTER_RANGES
         if "keys" in self._case.options:
             self._until(lambda: self._done() >= wanted, patience, f"acks {wanted:,} tuples")
@@ -147,7 +148,7 @@ class _Measurement:
         latencies, executed = dict(metrics.latencies.bins), self._executed()
         began = time.time()
         if phase.rate == 0:
-            # Looking at the memory of others takes more than an idle topology does.
+            # Measuring the memory of other processes takes more time than an idle topology.
             time.sleep(self._setup.seconds)
         else:
             self._tree.wait(self._setup.seconds)
@@ -170,7 +171,7 @@ class _Measurement:
         )
 
     def _batches(self, began: float) -> Figures:
-        """Returns how long the micro-batches since a moment took, by the parts that Spark tells."""
+        """Returns the times of micro-batches since a moment, by the parts that Spark reports."""
         found = progress.recent(self.query, began)
         if not found:
             return {"batch_ms": None, "batch_parts_ms": None, "batches": 0}
@@ -183,7 +184,7 @@ class _Measurement:
         info = self.query.status_info()
         if self._acked:
             return int(info.acked)
-        # Without ackers nothing is acked late: what counts is what `count` has executed.
+        # Without ackers, acks say nothing: use the number of tuples that `count` has executed.
         return int(info.components["count"].executed // WORDS_PER_SENTENCE)
 
     def _executed(self) -> int:
@@ -205,7 +206,7 @@ class _Measurement:
 
 
 def _read_at_a_start(spark: Any, checkpoint: Path) -> Figures:
-    """Returns the bytes of key-value state, and of these what a worker reads before it executes the first tuple."""
+    """Returns the bytes of key-value state, and how many of them a worker reads before it executes the first tuple."""
     sizes_of = {
         name: sum(len(value) for *_, value in state_values(spark, checkpoint, name))
         for name in (ENTRIES, HEADER, DIRECTORY, PAGES)
@@ -214,7 +215,7 @@ def _read_at_a_start(spark: Any, checkpoint: Path) -> Figures:
 
 
 def _pending_state(spark: Any, checkpoint: Path) -> Figures:
-    """Returns how many roots were pending when the topology ended, and what they take in the state store."""
+    """Returns the number of pending roots at the end of the topology, and their bytes in the state store."""
     roots = len(read_pending_roots(spark, checkpoint))
     size = sum(len(value) for *_, value in state_values(spark, checkpoint, "pending"))
     return {"pending_roots": roots, "pending_bytes_each": size / roots if roots else None}

@@ -1,6 +1,6 @@
-"""Frameworks that go through a given number of events in one process: <framework>/windows.py, a script for each.
+"""Frameworks that process a given number of events in one process, with a script for each: <framework>/windows.py.
 
-A script prints what its run took, without the making of the events: processor seconds, and seconds.
+A script prints the processor seconds and seconds of its run, without the creation of the events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RUN_SECS = 300
 
 
 def prepare(framework: str) -> None:
-    """Makes the framework's environment, if it isn't there; see `environments.make`."""
+    """Makes the framework's environment unless it exists; see `environments.make`."""
     environments.make(_ROOT / "build" / framework, _WANTED[framework])
 
 

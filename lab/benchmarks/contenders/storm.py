@@ -30,16 +30,16 @@ BUILD = _ROOT / "build" / "storm"
 _PYSTORM = "pystorm==3.1.4"
 _BUILD_SECS = 900
 _OPEN = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.util")
-"""Packages of the JDK that Storm's serializer looks into."""
+"""Packages of the JDK that Storm's serializer accesses by reflection."""
 _MEMORY = "-Xmx2g"
-"""As much as the driver of a local session has."""
+"""The same as for the driver of a local session."""
 
 
 def prepare(*, python: bool) -> None:
-    """Builds what is not built yet.
+    """Builds the missing parts.
 
     Args:
-        python: whether bolts in Python are wanted too.
+        python: whether bolts in Python are needed too.
 
     Raises:
         NotThereError: a tool or the network is missing.
@@ -104,7 +104,7 @@ def run(case: Case, setup: Setup) -> Figures:
                 cpu = tree.cpu_seconds()
             else:
                 used = tree.cpu_seconds() - cpu
-                # What reads Kafka says nothing of it.
+                # Topologies that read Kafka report nothing about it.
                 by_percent = {p: round(event[p], 2) for p in ("p50", "p95", "p99")}
                 latency = None if case.workload == "kafka" else by_percent
                 measured = figures(event["roots"], event["seconds"], used, latency)
@@ -118,7 +118,7 @@ def run(case: Case, setup: Setup) -> Figures:
 
 
 def java_command(folder: Path, main: str, *arguments: str) -> list[str]:
-    """Returns the command that runs a class of ours with Storm in a JVM, whose temporary files go to `folder`."""
+    """Returns the command that runs one of our classes with Storm in a JVM; its temporary files go to `folder`."""
     return [
         str(require_java().home / "bin" / "java"),
         _MEMORY,

@@ -1,4 +1,4 @@
-"""`make pacemaker-bench`: how many supervisors' heartbeats a server bears: ours, Storm's Pacemaker, and ZooKeeper.
+"""`make pacemaker-bench`: how many supervisors' heartbeats a server can handle: ours, Storm's Pacemaker, and ZooKeeper.
 
 Exit codes: 0 all targets are met, 1 one is not or time was up, 2 wrong arguments.
 """
@@ -29,19 +29,19 @@ SURVIVOR_STEPS = (2_700, 6_000)
 WARM_UP = {"ours": 9.0, "storm": 20.0, "zookeeper": 20.0, "survivor": 12.0}
 """Seconds of load before the measurement: a JVM compiles what it runs."""
 _POINT_SECS = 120.0
-"""More than a measurement takes as a rule: none begins that would end behind the limit of `--minutes`."""
+"""More than a measurement usually takes: none begins that would end after the limit of `--minutes`."""
 _PAGE = ROOT / "docs" / "pacemaker.md"
 
 
 def main() -> int:
-    """Measures what was asked for; returns the exit code."""
+    """Runs the requested measurements; returns the exit code."""
     options = _options()
     progress = Console(stderr=True, highlight=False)
     if os.cpu_count() == 1:
         progress.print("the generator and the server need a core each; this machine has one")
         return 2
     if options.realtime:
-        # What else the machine does would show as time that a heartbeat takes. Children inherit it.
+        # Other work on the machine would add to the time of a heartbeat. Children inherit this.
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     found = [Measured(**row) for file in options.earlier for row in json.loads(file.read_text("utf-8"))]
     end = time.monotonic() + 60 * options.minutes
@@ -93,15 +93,14 @@ def wanted(
 
 
 def grow(steps: Sequence[int], point: Callable[[int], Measured | None], *, refine: bool = True) -> list[Measured]:
-    """Measures with more and more supervisors, until there is one too many.
+    """Measures with more and more supervisors, until there are too many.
 
     Args:
-        steps: how many supervisors.
+        steps: numbers of supervisors.
         point: measures with a number of supervisors; None if there is no time for it.
-        refine: whether to try one more load, between the last that was borne and the first that was not.
+        refine: whether to try one more load, between the last sustained and the first failed one.
 
-    Returns:
-        What was measured, by supervisors.
+    Returns: The measurements, by number of supervisors.
     """
     found: list[Measured] = []
     for supervisors in steps:

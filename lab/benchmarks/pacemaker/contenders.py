@@ -30,7 +30,7 @@ STORM = "2.8.3"
 _HEAP = "-Xmx1024m"
 """Storm's default (`pacemaker.childopts`); for ZooKeeper, too, whose own is as much."""
 _COMPILE = "-XX:TieredStopAtLevel=4"
-"""Java's default; our ZooKeeper servers, which start often, compile less otherwise."""
+"""Java's default; this project's ZooKeeper servers start often and otherwise compile less."""
 SURVIVOR = "ours, last of three"
 _SESSIONS = f"maxSessionTimeout={SESSION_MILLIS}"
 """Sessions outlast the time in which thousands of them are made: nobody writes meanwhile."""
@@ -58,7 +58,7 @@ class Running:
     way: str
     """How a Nimbus reads it: see `nimbus`."""
     victims: tuple[int, ...] = ()
-    """Processes of servers that die under load; `pids` is what is left then."""
+    """Processes of servers that are killed under load; `pids` are those that remain."""
 
     def kill(self) -> None:
         """Kills the victims."""
@@ -94,7 +94,7 @@ def _listens(port: int) -> bool:
 
 
 def _serving(pid: int, port: int) -> int:
-    """Returns the process itself: what started it may be a wrapper that stays."""
+    """Returns the server's own process: it may have been started by a wrapper that stays."""
     children = psutil.Process(pid).children()
     return _serving(children[0].pid, port) if children else pid
 
@@ -108,7 +108,7 @@ def ours(core: int, workers: int) -> Iterator[Running]:
 
 @contextlib.contextmanager
 def survivor(core: int, workers: int) -> Iterator[Running]:
-    """Starts three of ours; two of them die under load, and the last one bears it from then on."""
+    """Starts three of this project's; two are killed under load, and the last one then carries it alone."""
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(_one_of_ours(core)) for _ in range(3)]
         (_, last), *others = servers

@@ -1,8 +1,8 @@
 """The generator: thousands of workers that each write a heartbeat every three seconds, in one process.
 
 `python -m lab.benchmarks.pacemaker.load` reads its orders as JSON from standard input, says `ready` when all workers
-are connected, and measures when it is told `go`. It prints JSON. A server that doesn't let it in, or hangs up, is a
-result, too: what was due on such a connection is missed, or goes to another server where there are several.
+are connected, and measures when it is told `go`. It prints JSON. A server that refuses a connection or hangs up is also
+a result: heartbeats due on such a connection are missed, or go to another server if there are several.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lab.benchmarks.pacemaker.wire import PROTOCOLS, path_of
 PERIOD = 3.0
 _TIMEOUT = 30.0
 _UNANSWERED = 4
-"""Of one connection; what is due beyond that is missed."""
+"""Most waiting heartbeats of one connection; further ones are missed."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Orders:
 
 
 class _Line:
-    """A connection; what waits to be sent, and when the heartbeats that wait for an answer were sent."""
+    """A connection, its unsent bytes, and the times of the heartbeats that wait for an answer."""
 
     __slots__ = ("held", "number", "sent", "server", "socket", "waiting")
 
@@ -143,7 +143,7 @@ class Load:
         return [found.count(server) for server in range(count)]
 
     def _returns(self, line: _Line) -> bool:
-        """Connects to the next server that lets it in, as a driver does whose Pacemaker has died."""
+        """Connects to the next server that accepts it, like a driver whose Pacemaker has died."""
         for _ in range(len(self._orders.addresses) - 1):
             line.server += 1
             try:
@@ -154,7 +154,7 @@ class Load:
         return False
 
     def run(self, seconds: float) -> dict[str, object]:
-        """Writes heartbeats for a time and returns what came of it."""
+        """Writes heartbeats for a time and returns the result."""
         count = len(self._beats)
         begin = time.monotonic()
         measure_at = begin + self._orders.warm_up

@@ -19,19 +19,19 @@ from lab.benchmarks.pacemaker.load import PERIOD, Orders
 WORKERS = 4
 """Of each supervisor."""
 MOST_CONNECTIONS = 19_000
-"""This is what 20,000 open files leave; beyond it some connections carry the heartbeats of two workers."""
+"""Most connections with 20,000 open files; with more workers, some connections carry the heartbeats of two."""
 _BUSY, _LAG = 0.95, 0.5
 _CONNECT_SECS = 120.0
-"""Most for all workers to be let in; ZooKeeper writes each session to its disks."""
+"""Longest time until all workers are connected; ZooKeeper writes each session to its disks."""
 _REST_SECS = 60.0
-"""Most for a turn of everything beside the load."""
+"""Longest time of everything else in a measurement."""
 _LATE = 0.01
 """Part of the heartbeats that may be missed, or unanswered at the end, for a load to count as sustained."""
 
 
 @dataclass
 class Measured:
-    """What came of it; times in seconds."""
+    """The result; times in seconds."""
 
     contender: str
     supervisors: int
@@ -42,7 +42,7 @@ class Measured:
     megabit_per_sec: float
     """Towards the server, without the headers of TCP."""
     cpu: float
-    """Of one core: 1.0 is all of it."""
+    """The share of one core; 1.0 is all of it."""
     micros_per_write: float
     """CPU of the server for each heartbeat, reads of Nimbus included."""
     resident_mib: float
@@ -52,10 +52,10 @@ class Measured:
     read_secs: float | None
     """How long Nimbus took for all heartbeats, the median."""
     lag_p99: float | None
-    """How late the generator was itself."""
+    """How late the generator itself was."""
     sustained: bool
     generator_cpu: float = 0.0
-    """Of its core: near 1.0 it is the generator that can do no more."""
+    """The share of its core; near 1.0 the generator itself is the limit."""
     back_secs: float | None = None
     """Of the last survivor: how long it took until the workers of those that died wrote to it."""
     why: str = ""
@@ -63,7 +63,7 @@ class Measured:
 
     @property
     def of_generator(self) -> bool:
-        """Whether a load that was not sustained was too much for the generator, so that it says nothing of a server."""
+        """Whether a load was too much for the generator, so that it says nothing about the server."""
         return not self.sustained and (self.generator_cpu > _BUSY or (self.lag_p99 or 0.0) > _LAG)
 
     def to_dict(self) -> dict[str, object]:
@@ -72,7 +72,7 @@ class Measured:
 
 
 def measure(running: Running, supervisors: int, size: int, seconds: float, core: int, warm_up: float) -> Measured:
-    """Loads a contender and returns what was measured. It takes a bounded time, whatever the contender does.
+    """Loads a contender and returns the measurements. It takes a bounded time, whatever the contender does.
 
     Args:
         running: the contender.
@@ -179,7 +179,7 @@ def _heard(process: subprocess.Popen[str]) -> Any:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Has it end in order, if it does so in time."""
+    """Asks it to end, and kills it if it doesn't end in time."""
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()

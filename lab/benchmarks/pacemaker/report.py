@@ -1,4 +1,4 @@
-"""The tables of what was measured, and the targets."""
+"""The tables of measurements, and the targets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = (
 )
 
 Target = tuple[str, bool, str]
-"""What was wanted, whether it was met, and what was measured."""
+"""A target, whether it was met, and the measurement."""
 
 
 def line(found: Measured) -> str:
@@ -68,7 +68,7 @@ def _row(each: Measured) -> list[str]:
 
 
 def maxima(found: Sequence[Measured]) -> list[tuple[str, int, int, str]]:
-    """Returns of each server and size how many supervisors were borne, and what was known to be too many."""
+    """Returns for each server and size the most supervisors sustained, and the fewest that were too many."""
     rows = []
     for size in sorted({each.size for each in found}):
         for name in dict.fromkeys(each.contender for each in found if each.size == size):
@@ -80,7 +80,7 @@ def maxima(found: Sequence[Measured]) -> list[tuple[str, int, int, str]]:
 
 
 def targets(found: Sequence[Measured]) -> list[Target]:
-    """Returns what was wanted, as far as it was measured."""
+    """Returns the targets that were measured."""
     ours = [each for each in found if each.contender == "ours" and each.supervisors == TARGET]
     wanted: list[Target] = []
     for each in ours:

@@ -12,18 +12,18 @@ from storm_on_spark.cluster.pacemaker.messages import Message, MessageType, Puls
 
 FOLDER = "/workerbeats"
 SESSION_MILLIS = 300_000
-"""Of ZooKeeper's sessions: those that are made first must not expire before the last one is."""
+"""Timeout of ZooKeeper's sessions: the first must not expire before the last is created."""
 
 
 class Protocol(ABC):
-    """How a simulated worker talks."""
+    """The protocol of a simulated worker."""
 
     login = b""
-    """What it sends first; answered by one message."""
+    """Its first message; answered by one message."""
 
     @abstractmethod
     def beat(self, path: str, size: int) -> tuple[bytes, bytes]:
-        """Returns what comes before and behind a value of `size` bytes."""
+        """Returns the bytes before and after a value of `size` bytes."""
 
 
 class PacemakerProtocol(Protocol):

@@ -1,1 +1,1 @@
-"""What is measured: topologies, the sentences and keys they are fed, at which rate, and topics of Kafka."""
+"""The workloads: topologies, their sentences, keys and rates, and topics of Kafka."""

@@ -1,4 +1,4 @@
-"""Spouts that emit for ever, as fast as it goes or at a rate that can be changed while they run."""
+"""Spouts that emit for ever, at full speed or at a rate that can be changed while they run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROWS = 8192
 
 
 class Control:
-    """What the measuring process tells the spout, through a file.
+    """The measuring process's instructions for the spout, in a file.
 
     Args:
         path: the file.
@@ -35,12 +35,12 @@ class Control:
         self.path = path
 
     def set(self, rate: float | None, keys: int | None = None, draw: Draw = "uniform") -> None:
-        """Changes the rate, and which keys there are.
+        """Changes the rate and the keys.
 
         Args:
-            rate: tuples per second; None for all that go.
-            keys: None for what the spout was made with.
-            draw: how they are chosen, where the spout draws them.
+            rate: tuples per second; None for full speed.
+            keys: their number; None for the spout's own.
+            draw: how they are chosen, if the spout draws them.
         """
         new = self.path.with_suffix(".new")
         new.write_text(json.dumps({"rate": rate, "keys": keys, "draw": draw}))
@@ -48,7 +48,7 @@ class Control:
 
 
 class _Pace:
-    """When the next tuples are due. No state: a snapshot of the spout would otherwise change without a tuple."""
+    """Decides when the next tuples are due. No state, so that snapshots don't change without a tuple."""
 
     def __init__(self, path: str, burst: int = _BURST) -> None:
         self._path = path
@@ -249,13 +249,13 @@ def drawn(random: np.random.Generator, draw: Draw, keys: int, count: int) -> lis
     """Returns random keys below `keys`, as likely one as the other, or by Zipf's law with exponent 1."""
     if draw == "uniform":
         return list(random.integers(0, keys, count).tolist())
-    # By the inverse of the distribution. The frequent keys don't lie beside each other.
+    # By the inverse of the distribution. The frequent keys are not adjacent.
     ranks = np.minimum(keys ** random.random(count), keys).astype(np.int64) - 1
     return list((ranks * 7919 % keys).tolist())
 
 
 class DrawnKeys(Feed):
-    """Emits ranges that hold all keys, each when the one before is acked, then keys that are drawn as the phase says.
+    """Emits ranges that hold all keys, each once the previous one is acked, and then keys drawn as the phase says.
 
     Args:
         control: path of a `Control`.

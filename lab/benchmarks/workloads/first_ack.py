@@ -1,4 +1,4 @@
-"""A word count whose spout writes down when its first ack came, for `storm-spark run`."""
+"""A word count whose spout records the time of its first ack, for `storm-spark run`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The topics that cases of Kafka read: one that is filled once, before them, and those that are fed at a rate.
 
-`python -m lab.benchmarks.workloads.topics fill SERVERS FILE` and `… feed SERVERS TOPIC RATE` are processes of their
-own.
+`python -m lab.benchmarks.workloads.topics fill SERVERS FILE` and `… feed SERVERS TOPIC RATE` are separate processes.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class CountInState(BaseStatefulBolt):
 
 
 class CountInLargeState(CountInState):
-    """Counts keys; those of a range are put at once, for a state of millions would take minutes otherwise."""
+    """Counts keys; those of a range are stored at once, because a state of millions would otherwise take minutes."""
 
     def execute(self, tup: Any) -> None:
         if tup.source_stream != "fill":
@@ -125,7 +125,7 @@ class Hop(BaseBasicBolt):
 
 
 class Fan(BaseBasicBolt):
-    """Makes a hundred tuples of one."""
+    """Makes a hundred tuples from one."""
 
     def execute(self, tup: Any, collector: Any) -> None:
         value = tup[0]
@@ -143,7 +143,7 @@ class End(BaseBasicBolt):
 
 
 class Join(BaseRichBolt):
-    """Keeps a tuple unacked until the other one with its key comes, and anchors what it emits to both."""
+    """Keeps a tuple unacked until the other one with its key comes, and anchors its output to both."""
 
     def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         self.collector = collector
@@ -163,7 +163,7 @@ class Join(BaseRichBolt):
 
 
 class Hold(BaseRichBolt):
-    """Acks all tuples but those below zero."""
+    """Acks all tuples except those below zero."""
 
     stateless = True
 
@@ -350,7 +350,7 @@ class CountAndTellBatch(CountBatch):
         for word, count in zip(words, counted.field(1).to_pylist(), strict=True):
             self.counts[word] += count
         columns = [pa.array(words), pa.array([self.counts[word] for word in words], pa.int64())]
-        # A word is anchored to none of its rows: they are done with this batch, and so is what it makes.
+        # Words are unanchored: the rows are done with this batch, and so are the words made from them.
         parents = np.full(len(words), -1)
         collector.emit(pa.RecordBatch.from_arrays(columns, ["word", "count"]), parents)
 
@@ -360,7 +360,7 @@ class CountAndTellBatch(CountBatch):
 
 def _from_kafka(split: type | None, count: type | None, *, table: bool = True) -> Callable[..., Topology]:
     def build(servers: str, topic: str, folder: Path, at_once: int) -> Topology:
-        # Not from where the case before has committed: it has the same topic, and may have read all of it.
+        # Not from the offsets of the previous case, which has the same topic and may have read all of it.
         start = FirstPollOffsetStrategy.EARLIEST
         group = KafkaSpoutConfig.builder(servers, topic).set_group_id("benchmark")
         config = group.set_first_poll_offset_strategy(start).build()
