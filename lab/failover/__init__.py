@@ -1,4 +1,4 @@
-"""High availability under faults: what becomes of a cluster when its parts die, stop, or are cut off.
+"""High availability under faults: a cluster whose parts die, stop, or are cut off.
 
 `make failover` runs it; `docs/high-availability.md` has the tables that it writes. Processes are real, and so is the
 ensemble of three ZooKeeper servers.

@@ -1,6 +1,6 @@
-"""`make failover`: injects faults into a running cluster, checks what came of it, and measures.
+"""`make failover`: injects faults into a running cluster, checks the outcome, and measures.
 
-Exit codes: 0 nothing found, 1 an oracle found something or a limit was not kept, 2 wrong arguments.
+Exit codes: 0 nothing found, 1 an oracle found something or a limit was exceeded, 2 wrong arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHORT = ("short",)
 
 
 def main() -> int:
-    """Plays the scenarios that were asked for; returns the exit code."""
+    """Plays the requested scenarios; returns the exit code."""
     options = _options()
     if options.list:
         return command.list_scenarios(SCENARIOS)
@@ -33,7 +33,7 @@ def main() -> int:
     earlier = [result for file in options.earlier for result in report.from_json(file.read_text("utf-8"))]
     chosen = command.choose(SCENARIOS, options, _SHORT, [] if earlier else everything)
     chosen = [scenario for scenario in chosen if not (options.no_spark and scenario.spark)]
-    # Whose connections are lost is no news here.
+    # Lost connections are expected here.
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     played: list[Result] = []
     with command.new_folder("failover") as base:

@@ -1,4 +1,4 @@
-"""A cluster as the harness sees it: processes that it starts and kills, and znodes that it reads for itself."""
+"""A cluster for the harness: processes that it starts and kills, and znodes that it reads directly."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ class Cluster:
     folder: Path
     root: str
     injections: list[Injection] = field(default_factory=list)
-    """Faults, and how the harness knows that they happened."""
+    """Faults, with the proof that they happened."""
     problems: list[str] = field(default_factory=list)
     times: dict[str, list[float]] = field(default_factory=dict)
-    """Figure -> what was measured, in seconds."""
+    """Figure -> measurements, in seconds."""
     rows: list[dict[str, Any]] = field(default_factory=list)
-    """What else was measured."""
+    """Other measurements."""
     acknowledged: dict[str, str] = field(default_factory=dict)
-    """Ids of topologies that a client was told are in -> name; those that were killed since are gone from it."""
+    """Id -> name, of topologies whose submission was confirmed to a client and that were not killed since."""
     trusted: set[int] = field(default_factory=set)
-    """Sessions of the harness that wrote in the place of a leader."""
+    """Sessions of the harness that wrote in place of a leader."""
     pacemakers: int = 0
-    """How many keep heartbeats; ZooKeeper does if there are none."""
+    """The number of Pacemakers; without any, ZooKeeper keeps the heartbeats."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -78,19 +78,19 @@ class Cluster:
         self.hearts: list[DaemonProcess] = []
         """The Pacemakers."""
         self.lines: dict[str, list[TcpProxy]] = {}
-        """Name of a daemon's folder -> what lies between it, and its drivers, and each Pacemaker."""
+        """Name of a daemon's folder -> the proxies between the daemon and its drivers, and each Pacemaker."""
         self._ports: list[int] = []
         self.proxies: dict[str, list[TcpProxy]] = {}
-        """Nimbus -> what lies between it and each ZooKeeper server, where something does."""
+        """Nimbus -> the proxies between it and each ZooKeeper server, if there are any."""
         self.watched: dict[str, Callable[[], object]] = {}
-        """Id of a topology that is to run through all faults -> waits until it has got on."""
+        """Id of a topology that must run through all faults -> waits until it has progressed."""
         self.cleanup = contextlib.ExitStack()
         self.processes = Marked("FAILOVER_RUN")
         """Of one daemon's name, or of all."""
         self._clients: list[NimbusClient] = []
         self._packed = 0
         self.zk = KazooClient(self.ensemble.connect_string, timeout=_HARNESS_SECS)
-        # Without a quorum there is no answer for a while, and then maybe another session.
+        # Without a quorum there is no answer for a while, and then perhaps a new session.
         self._retry = KazooRetry(max_tries=-1, delay=0.1, max_delay=0.5, deadline=2 * WAIT_SECS)
         self.zk.start(WAIT_SECS)
 
@@ -107,9 +107,9 @@ class Cluster:
             "storm.zookeeper.retry.times": 3,
             "storm.local.dir": str(self.folder / name / "local"),
             "storm.local.hostname": "localhost",
-            # Far longer than any scenario: what comes sooner comes by watches.
+            # Far longer than any scenario: changes are noticed by watches.
             "nimbus.code.sync.freq.secs": 300,
-            # A machine that does other work too is no reason to give a driver up.
+            # A slow driver on a busy machine must not be given up.
             "nimbus.task.launch.secs": 600,
             "supervisor.worker.start.timeout.secs": 600,
             "supervisor.slots.ports": [6700, 6701],
@@ -120,12 +120,12 @@ class Cluster:
     def nimbus(
         self, name: str, conf: Mapping[str, Any] = NOTHING, *, proxied: bool = False, newer: bool = False
     ) -> DaemonProcess:
-        """Starts a Nimbus; the same name again has the same folder.
+        """Starts a Nimbus; one with the same name uses the same folder.
 
         Args:
             name: of its folder.
             conf: in addition.
-            proxied: whether it reaches ZooKeeper by `proxies` only, which can be cut.
+            proxied: whether it reaches ZooKeeper only through `proxies`, which can be cut.
             newer: whether it is of a later release, whose records this one can't read.
         """
         if proxied:
@@ -138,11 +138,11 @@ class Cluster:
         return daemon
 
     def use_pacemakers(self, count: int) -> None:
-        """Has Pacemakers keep the heartbeats; before any other daemon is started."""
+        """Makes Pacemakers keep the heartbeats; called before any other daemon is started."""
         self.pacemakers = max(count, self.pacemakers)
 
     def _pacemaker_conf(self, name: str) -> dict[str, Any]:
-        """Returns the configuration by which a daemon and its drivers reach the Pacemakers, by lines of its own."""
+        """Returns the configuration with which a daemon and its drivers reach Pacemakers through their own proxies."""
         if not self.pacemakers:
             return {}
         if not self.hearts:
@@ -169,13 +169,13 @@ class Cluster:
         return self._begin(folder.name)
 
     def restart_pacemaker(self, number: int) -> DaemonProcess:
-        """Starts a Pacemaker that is dead again, empty, where it was."""
+        """Restarts a dead Pacemaker, empty, at the same address."""
         self.hearts[number] = daemon = self._begin(f"pacemaker-{number + 1}")
         assert daemon.name
         return daemon
 
     def beat(self, topology_id: str) -> dict[str, Any] | None:
-        """Returns the last heartbeat of a topology's driver, wherever that is kept."""
+        """Returns the last heartbeat of a topology's driver, from wherever it is kept."""
         found = self.node("workerbeats", topology_id)
         if not self.pacemakers:
             return found
@@ -189,7 +189,7 @@ class Cluster:
         return max(beats, key=lambda beat: (beat["launch"], beat["time"]), default=None)
 
     def again(self, dead: DaemonProcess) -> DaemonProcess:
-        """Starts a daemon that is dead once more, as it was started before, and waits until it takes part."""
+        """Restarts a dead daemon as before, and waits until it takes part."""
         daemons = self.nimbuses if dead in self.nimbuses else self.supervisors
         daemons.remove(dead)
         daemons.append(started := self._begin(dead.folder.name))
@@ -198,7 +198,7 @@ class Cluster:
         return started
 
     def supervisor(self, name: str, conf: Mapping[str, Any] = NOTHING, driver: str = DRIVER) -> DaemonProcess:
-        """Starts a supervisor; the same name again is the same supervisor."""
+        """Starts a supervisor; one with the same name is the same supervisor."""
         daemon = self._start("supervisor", name, [driver], conf)
         self.supervisors.append(daemon)
         return daemon
@@ -211,7 +211,7 @@ class Cluster:
         return self._begin(name)
 
     def _begin(self, name: str) -> DaemonProcess:
-        """Starts a daemon with the configuration that is in its folder."""
+        """Starts a daemon with the configuration in its folder."""
         folder = self.folder / name
         kind, *more = json.loads((folder / "command.json").read_text("utf-8"))
         environment = {**os.environ, **self.processes.environment(name), "PYTHONPATH": str(ROOT)}
@@ -221,7 +221,7 @@ class Cluster:
         return DaemonProcess([kind, conf, *more], folder, environment, "lab.failover.daemon")
 
     def kill_host(self, supervisor: DaemonProcess) -> float:
-        """Kills a supervisor and everything that it started, as when its machine dies; returns when."""
+        """Kills a supervisor and all its processes, as when its machine dies; returns the time."""
         name, at = supervisor.folder.name, supervisor.kill()
         while self.processes.signal(signal.SIGKILL, name):
             time.sleep(POLL_SECS)
@@ -238,7 +238,7 @@ class Cluster:
         return client
 
     def packed(self, name: str) -> Path:
-        """Packs a topology that a simulated driver runs, and returns where."""
+        """Packs a topology for a simulated driver, and returns its folder."""
         self._packed += 1
         source = self.folder / "sources" / f"{name}.py"
         source.parent.mkdir(exist_ok=True)
@@ -250,7 +250,7 @@ class Cluster:
     def submit(
         self, client: NimbusClient, name: str, conf: Mapping[str, Any] = NOTHING, folder: Path | None = None
     ) -> str:
-        """Submits a topology and returns its id; from now on it must not be lost."""
+        """Submits a topology and returns its id; it must not be lost from then on."""
         settings = {
             "topology.min.replication.count": 2,
             "topology.max.replication.wait.time.sec": 30,
@@ -262,7 +262,7 @@ class Cluster:
         return topology_id
 
     def kill_topology(self, client: NimbusClient, topology_id: str) -> None:
-        """Kills a topology and returns when nothing of it is left."""
+        """Kills a topology and returns once nothing of it is left."""
         client.kill(self.acknowledged.pop(topology_id), 0)
         wait_for(
             lambda: not any(self.node(folder, topology_id) for folder in ("storms", "assignments", "code")),
@@ -278,7 +278,7 @@ class Cluster:
         return list(dict.fromkeys(pid for pid, _ in writes(self.checkpoint(name))))
 
     def wait_until_writing(self, name: str, but: int | None = None, timeout: float = WAIT_SECS) -> int:
-        """Waits until a driver (another one than `but`) writes to a topology's checkpoint now; returns its pid."""
+        """Waits until a driver (other than `but`) writes to a topology's checkpoint; returns its pid."""
         since = time.monotonic_ns()
 
         def writer() -> int | None:
@@ -292,17 +292,17 @@ class Cluster:
     # --- what must run through all faults ------------------------------------------
 
     def watch(self, topology_id: str, progresses: Callable[[], object] | None = None) -> None:
-        """Has a topology count as one that no fault may disturb; by default, what its driver writes shows that."""
+        """Marks a topology as one that no fault may disturb; by default, its driver's writes show that."""
         name = self.acknowledged[topology_id]
         self.watched[topology_id] = progresses or (lambda: self.wait_until_writing(name))
 
     def expect_progress(self) -> None:
-        """Waits until each watched topology has got on."""
+        """Waits until each watched topology has progressed."""
         for progresses in self.watched.values():
             progresses()
 
     def expect_untouched(self) -> None:
-        """Notes a problem if a watched topology was assigned again, or its driver is not the first one."""
+        """Records a problem if a watched topology was reassigned, or its driver is not the first one."""
         for topology_id in self.watched:
             stat = self.stat(f"{self.root}/assignments/{topology_id}")
             self.expect(stat is not None and stat.version == 0, f"{topology_id} was assigned again")
@@ -313,7 +313,7 @@ class Cluster:
     # --- ZooKeeper -----------------------------------------------------------------
 
     def node(self, *parts: str) -> dict[str, Any] | None:
-        """Returns what a node holds; None if there is none, `{}` if nothing."""
+        """Returns a node's value; None if the node does not exist, `{}` if it is empty."""
         try:
             data = self._retry(self.zk.get, "/".join([self.root, *parts]))[0]
         except NoNodeError:
@@ -329,11 +329,11 @@ class Cluster:
             return []
 
     def stat(self, path: str) -> ZnodeStat | None:
-        """Returns what ZooKeeper keeps of a node beside its data; None if there is none."""
+        """Returns ZooKeeper's data about a node, such as its version; None if it does not exist."""
         return self._retry(self.zk.exists, path)
 
     def leader(self, but: DaemonProcess | None = None, epoch: int = 0, timeout: float = WAIT_SECS) -> DaemonProcess:
-        """Waits for a leader (another than `but`, later than `epoch`) and returns it."""
+        """Waits for a leader (other than `but`, later than `epoch`) and returns it."""
         for nimbus in self.nimbuses:
             if nimbus.exit_code is None and not nimbus.stopped:
                 assert nimbus.name
@@ -360,31 +360,31 @@ class Cluster:
     # --- notes -----------------------------------------------------------------------
 
     def injected(self, what: str, proof: str) -> None:
-        """Notes a fault that has happened."""
+        """Records a fault that has happened."""
         self.injections.append(Injection(what, proof))
 
     def measured(self, figure: str, secs: float) -> None:
-        """Notes a time."""
+        """Records a time."""
         self.times.setdefault(figure, []).append(secs)
 
     def expect(self, truth: object, sentence: str) -> None:
-        """Notes as a problem what is not true."""
+        """Records a problem unless the condition is true."""
         if not truth:
             self.problems.append(sentence)
 
     # --- the end ---------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Brings a scenario to its end: half-submitted topologies are done, sessions of the dead have expired."""
+        """Waits until half-submitted topologies are done and sessions of dead processes have expired."""
         wait_for(lambda: not self.names("submissions"), "no submission is half done")
         wait_for(lambda: set(self.names("code")) == set(self.names("storms")), "no code is without its topology")
 
     def close(self) -> None:
-        """Ends everything, and notes what is left of it."""
+        """Ends everything, and records leftovers."""
         for client in self._clients:
             client.close()
         leader = (self.node("leader-info") or {}).get("address")
-        # The leader last: there is no reason for another one.
+        # The leader last, so that no other one is elected.
         last = [nimbus for nimbus in self.nimbuses if nimbus.answers and nimbus.name == leader]
         rest = [nimbus for nimbus in self.nimbuses if nimbus not in last]
         ends = (
@@ -401,7 +401,7 @@ class Cluster:
         self.cleanup.close()
 
     def check_nothing_left(self) -> None:
-        """Notes processes, and znodes that should have gone with a session."""
+        """Records leftover processes, and znodes that should have ended with a session."""
         deadline = time.monotonic() + END_SECS
         folders = ("leader-lock", "nimbuses", "supervisors", "owners")
         while time.monotonic() < deadline:
@@ -426,7 +426,7 @@ class Cluster:
         self.expect(not lost, f"acknowledged topologies that are lost: {sorted(lost)}")
 
     def end(self) -> None:
-        """Kills whatever is still there, and hangs up."""
+        """Kills all remaining processes, and disconnects."""
         self.processes.signal(signal.SIGKILL)
         self.zk.stop()
         self.zk.close()

@@ -1,8 +1,8 @@
-"""A daemon of a scenario: it reaches Pacemakers by lines that can be cut, and a Pacemaker's clock may be wrong.
+"""A daemon of a scenario: it reaches Pacemakers through proxies that can be cut, and a Pacemaker's clock may be wrong.
 
     python -m lab.failover.daemon KIND CONF.json [MORE ...]
 
-All else is `storm_on_spark.testing.simulated.daemon`.
+Everything else is `storm_on_spark.testing.simulated.daemon`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from storm_on_spark.testing.simulated import daemon
 
 
 def main(kind: str, conf_file: str, *more: str) -> int:
-    """Runs until it is told to end."""
+    """Runs until it is asked to end."""
     conf = json.loads(Path(conf_file).read_text("utf-8"))
     install(conf)
     if kind == "pacemaker":
-        # The clock of the host; what log lines say is by it, too.
+        # The clock of the host, which log lines use too.
         time.time = clock_of(conf)
     return daemon.main(kind, conf_file, *more)
 

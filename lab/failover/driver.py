@@ -1,8 +1,8 @@
 """The driver of the scenarios' topologies: `python -m lab.failover.driver`, as a supervisor starts it.
 
-For most of them it does nothing but write to its checkpoint: it takes part in the cluster as a real one does, and every
-tenth of a second appends a record to `writes` in the checkpoint: who wrote, and when. Two drivers on one checkpoint
-show there. The topology of `job` gets a real driver, whose spouts and bolts append such records.
+For most of them it only writes to its checkpoint. It takes part in the cluster as a real one does, and every tenth of a
+second appends a record to `writes` in the checkpoint: who wrote, and when. So two drivers on one checkpoint are visible
+there. The topology of `job` gets a real driver, whose spouts and bolts append such records.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ REAL = "failover.ledger"
 
 
 class WritingQuery(SimulatedQuery):
-    """Writes each time that it is looked at, if the checkpoint is its own.
+    """Writes each time that it is read, if it owns the checkpoint.
 
     Args:
         name: the topology's.
         conf: its configuration.
         active: whether it counts.
         checkpoint: where it writes.
-        fence: says whose the checkpoint is.
+        fence: knows the owner of the checkpoint.
     """
 
     def __init__(self, name: str, conf: dict[str, Any], active: bool, checkpoint: Path, fence: CheckpointFence) -> None:
@@ -51,7 +51,7 @@ class WritingQuery(SimulatedQuery):
 
 
 def _commit(checkpoint: Path, name: str) -> None:
-    """Leaves what a real driver leaves when it has committed its first micro-batch."""
+    """Creates the files that a real driver leaves after its first micro-batch."""
     manifest = checkpoint / "storm" / "manifest.json"
     if not manifest.exists():
         found = {"version": VERSION, "name": name, "storm_id": f"{name}-{uuid.uuid4().hex[:12]}", "partitions": 1}

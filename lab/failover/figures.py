@@ -1,4 +1,4 @@
-"""What is measured."""
+"""The figures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SESSION_SECS: Final = 3.0
 
 @dataclass(frozen=True)
 class Figure:
-    """A time that is measured again and again.
+    """A time that is measured repeatedly.
 
     Args:
         title: for the table.
-        limit: seconds that it may take; None for what is only to be known.
+        limit: seconds that it may take; None if there is no limit.
     """
 
     title: str

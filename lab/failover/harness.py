@@ -25,7 +25,7 @@ from storm_on_spark.cluster.zookeeper.server import ZooKeeperEnsemble
 
 @dataclass
 class Result(AnyResult):
-    """What came of a scenario."""
+    """The result of a scenario."""
 
     times: dict[str, list[float]] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Result(AnyResult):
 
 
 def together(results: Iterable[Result]) -> list[Result]:
-    """Returns one result for each scenario: what was done several times is added up."""
+    """Returns one result for each scenario; repeated ones are added up."""
     found: dict[str, Result] = {}
     for result in results:
         if result.scenario not in found:
@@ -65,12 +65,12 @@ def play(
     """Plays one scenario and applies the oracles.
 
     Args:
-        scenario: which.
-        ensemble: ZooKeeper; what dies of it is started again.
-        times: how often a fault is injected where that is repeated.
-        folder: for what the run leaves; made, and removed when the scenario passed.
-        patience: factor on the limits of what is measured, for machines that do other work too.
-        pacemakers: how many keep the heartbeats; ZooKeeper does if there are none.
+        scenario: the scenario.
+        ensemble: ZooKeeper; servers that die are restarted.
+        times: how often a repeated fault is injected.
+        folder: for the run's files; created, and removed if the scenario passed.
+        patience: factor on the limits of the figures, for machines that do other work too.
+        pacemakers: number of Pacemakers; without any, ZooKeeper keeps the heartbeats.
     """
     result = Result(scenario.name, scenario.title)
     with judging(result, folder):

@@ -1,8 +1,8 @@
 """What happened in ZooKeeper, read from the servers' own transaction logs.
 
-A server writes every transaction to its log before it counts: those that changed something, in the order in which
-they did, and those that were refused, with the reason. That is the whole truth about who wrote what under which
-fence, and none of the code that is tested had a part in writing it down.
+A server writes every transaction to its log before it takes effect: successful ones in their order, and refused ones
+with the reason. The logs say completely who wrote what under which fence, and none of the tested code had a part in
+writing them.
 
 The format is that of `org.apache.zookeeper.server.persistence.FileTxnLog`: a header, then for each transaction a
 checksum, a length, a `TxnHeader`, a record by its type, and the byte `B`. Records are written by jute: numbers big
@@ -36,7 +36,7 @@ class Operation:
     version: int = -1
     """Of a check: the version that the node had. Of a set: the version that it has now."""
     error: int = 0
-    """Of an error: ZooKeeper's code; 0 and -2 stand for operations that another one of the transaction spoiled."""
+    """Of an error: ZooKeeper's code; 0 and -2 stand for operations that failed because of another one there."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,16 @@ class Transaction:
 
     @property
     def refused(self) -> int:
-        """ZooKeeper's code for why nothing of it came about; 0 if it did."""
+        """ZooKeeper's code of the error; 0 if the transaction succeeded."""
         codes = [operation.error for operation in self.operations if operation.kind == "error"]
         return next((code for code in codes if code not in (0, -2)), codes[0] if codes else 0)
 
 
 def read(data_dirs: Iterable[Path]) -> list[Transaction]:
-    """Returns the transactions that the servers of an ensemble have in their logs, in order.
+    """Returns the transactions in the logs of an ensemble's servers, in order.
 
-    A server that was away may lack some, and one that led alone for a moment may have some that never counted; those it
-    removes when it joins the others again. So this is for an ensemble of which all run.
+    A server that was away may lack some. One that led alone for a moment may have some that never took effect; it
+    removes these when it rejoins the others. So all servers of the ensemble must be running.
 
     Args:
         data_dirs: one for each server.
@@ -80,7 +80,7 @@ def _read_log(content: bytes) -> Iterator[Transaction]:
     while position + 12 <= len(content):
         (length,) = struct.unpack_from(">i", content, position + 8)
         end = position + 12 + length
-        # The file is filled up with zeros; what is being written at this moment has no end yet.
+        # The file is padded with zeros; a transaction being written has no end yet.
         if length <= 0 or content[end : end + 1] != b"B":
             return
         yield _transaction(_Reader(content[position + 12 : end]))
@@ -109,14 +109,14 @@ def _operation(type_: int, reader: _Reader) -> Operation:
         for _ in range(max(0, count)):
             reader.take(">i")
             reader.text(), reader.text()
-        # Containers have no more than that.
+        # Containers have only these fields.
         return Operation("create", path, data, type_ in (1, 15) and bool(reader.take(">?")[0]))
     if type_ in _DELETES:
         return Operation("delete", reader.text())
     if type_ == _SET:
         return Operation("set", reader.text(), reader.buffer(), version=reader.take(">i")[0])
     if type_ == _CHECK:
-        # A server notes what the version would be after a change.
+        # A server records the version after a change.
         return Operation("check", reader.text(), version=reader.take(">i")[0] - 1)
     if type_ == _ERROR:
         return Operation("error", error=reader.take(">i")[0])

@@ -1,7 +1,7 @@
 """The load of `make faults` as a topology that is submitted.
 
-Its spout and its last bolt say in the checkpoint for which driver they work. It takes as long as it has to: at first it
-keeps a slow pace, and from when there is a file `hurry` in the ledger's folder none at all.
+Its spout and its last bolt record in the checkpoint for which driver they work. It takes as long as the scenario needs:
+at first it keeps a slow pace, and full speed once there is a file `hurry` in the ledger's folder.
 
 Configuration: `failover.ledger`, the folder of its ledger; `failover.messages` and `failover.seconds` of its `Load`;
 and where its checkpoint is.
@@ -20,15 +20,15 @@ from storm_on_spark import Config, Topology, Tuple
 
 HURRY = "hurry"
 _PAUSE_SECS = 0.05
-"""Between two records of who works."""
+"""Seconds between two records of the driver."""
 
 
 class PacerUntil(Pacer):
-    """Keeps the pace until a file is there.
+    """Keeps the pace until a file exists.
 
     Args:
         rate: messages per second.
-        file: which.
+        file: the file.
     """
 
     def __init__(self, rate: float, file: Path) -> None:
@@ -44,7 +44,7 @@ class PacerUntil(Pacer):
 
 
 class WitnessedMessages(Messages):
-    """Emits the messages, and says for which driver it does.
+    """Emits the messages, and records for which driver.
 
     Args:
         load: what to emit.
@@ -69,7 +69,7 @@ class WitnessedMessages(Messages):
 
 
 class WitnessedSink(Sink):
-    """Writes every tuple to the ledger, and says for which driver it does.
+    """Writes every tuple to the ledger, and records for which driver.
 
     Args:
         folder: the ledger.
@@ -83,7 +83,7 @@ class WitnessedSink(Sink):
         self._checkpoint = checkpoint
 
     def prepare(self, conf: Mapping[str, Any], context: Any) -> None:
-        """Makes ready to say so."""
+        """Prepares the records."""
         self._writer = Writer(Path(self._checkpoint), _PAUSE_SECS)
 
     def execute(self, tup: Tuple, collector: Any) -> None:

@@ -1,4 +1,4 @@
-"""A driver that never says anything: `python -m lab.failover.mute`, as a supervisor starts it."""
+"""A driver that never reports anything: `python -m lab.failover.mute`, as a supervisor starts it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python -m lab.failover.newer nimbus CONF.json
 
 It reads what this release writes, and writes what this release can't read: another format, with a field that is not
-known here. All else is this release's own code.
+known here. Everything else is this release's code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What must be true of what happened, from ZooKeeper's transaction logs and the checkpoints alone.
+"""Checks of the history, from ZooKeeper's transaction logs and the checkpoints alone.
 
-The history is gone through from its beginning, with a model of the nodes: at every write it is known which nodes there
-were, and so who led and who did not.
+The history is replayed from its beginning, with a model of the nodes: at every write the existing nodes are known, and
+so is the leader.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from lab.failover.history import Operation, Transaction
 
 _LEADERS_FOLDERS: Final = frozenset({"submissions", "names", "storms", "assignments", "code", "counter"})
-"""Only a leader writes there; below `code/<topology>` every Nimbus says that it has it."""
+"""Only a leader writes there; below `code/<topology>` every Nimbus records that it has the code."""
 _SHOWN: Final = 5
 
 
@@ -26,7 +26,7 @@ class Node:
     created: int
     """The id of the transaction that made it."""
     owner: int
-    """The session that it goes with; 0 for none."""
+    """The session that owns it; 0 for none."""
     version: int = 0
 
 
@@ -50,30 +50,30 @@ class Refusal:
 
 @dataclass
 class Findings:
-    """What the history of one cluster has to tell."""
+    """The findings from the history of one cluster."""
 
     leaderships: list[Leadership] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     fenced_writes: int = 0
-    """Transactions of leaders, each of whom led at that moment."""
+    """Transactions of leaders that led at that moment."""
     owners: list[tuple[float, str, int]] = field(default_factory=list)
-    """When which topology was taken by which process."""
+    """When each topology was claimed by which process."""
     assignments: list[tuple[float, str]] = field(default_factory=list)
-    """When which topology was assigned."""
+    """When each topology was assigned."""
     keys: dict[str, str] = field(default_factory=dict)
-    """Key of a submission -> id of the topology that came of it."""
+    """Key of a submission -> id of its topology."""
     half: dict[str, str] = field(default_factory=dict)
     """Key of a submission that is neither completed nor cleaned up -> its topology's id."""
     problems: list[str] = field(default_factory=list)
 
 
 def examine(history: Iterable[Transaction], root: str, trusted: Iterable[int] = ()) -> Findings:
-    """Goes through the history of the cluster below `root`.
+    """Replays the history of the cluster below `root`.
 
     Args:
         history: all transactions, in order.
         root: of the cluster.
-        trusted: sessions that wrote in the place of a leader, on purpose.
+        trusted: sessions that wrote in place of a leader, on purpose.
     """
     examiner = _Examiner(root, frozenset(trusted))
     for transaction in history:
@@ -86,16 +86,16 @@ class _Examiner:
         self._root = root
         self._trusted = trusted
         self._nodes: dict[str, Node] = {}
-        #: Those of the nodes that are in the queue for leadership.
+        #: The nodes in the queue for leadership.
         self._locks: set[str] = set()
         self._sessions: set[int] = set()
-        """Those that had a node here, at any time: a refused transaction does not say what it was about."""
+        """Sessions that had a node here at any time: a refused transaction does not name its nodes."""
         self.found = Findings()
 
     def step(self, transaction: Transaction) -> None:
         if transaction.refused:
-            # A leader's write begins with two checks. -101: there is no such node, as the lock node of who slept;
-            # -103: it has another version.
+            # A leader's write begins with two checks. -101: the node does not exist, such as the lock node of a paused
+            # leader; -103: it has another version.
             first = [operation.error for operation in transaction.operations[:2]]
             if len(transaction.operations) > 2 and {-101, -103} & set(first):
                 self.found.refusals.append(Refusal(transaction.time, transaction.session))
@@ -125,7 +125,7 @@ class _Examiner:
         return self.found
 
     def _parts(self, path: str) -> list[str] | None:
-        """Returns the names below the root; None for what is elsewhere."""
+        """Returns the names below the root; None for a path elsewhere."""
         return path[len(self._root) + 1 :].split("/") if path.startswith(self._root + "/") else None
 
     def _complain(self, sentence: str) -> None:
@@ -136,7 +136,7 @@ class _Examiner:
         return sorted(self._locks)
 
     def _fence(self, checked: set[str]) -> str | None:
-        """Returns what is wrong with the fence of a leader's write; None if it leads at this moment."""
+        """Returns the problem with the fence of a leader's write; None if the writer leads at this moment."""
         queue = self._queue()
         if not queue:
             return "nobody is in the queue for leadership"
@@ -224,9 +224,9 @@ class _Examiner:
 
 
 def check_writers(name: str, writes: Sequence[tuple[int, int]]) -> list[str]:
-    """Returns what is wrong with the order in which drivers wrote to a topology's checkpoint.
+    """Returns the problem with the order in which drivers wrote to a topology's checkpoint.
 
-    Each has to be done with it before the next one begins.
+    Each must have finished before the next one begins.
     """
     problems: list[str] = []
     done: set[int] = set()

@@ -1,4 +1,4 @@
-"""A client that keeps asking every Nimbus: are reads answered, and how soon?"""
+"""A client that polls every Nimbus: are reads answered, and how soon?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMEOUT_SECS: Final = 5.0
 
 @dataclass(frozen=True)
 class Read:
-    """One question."""
+    """One read."""
 
     at: float
     address: str
@@ -28,11 +28,11 @@ class Read:
 
 
 class Reads:
-    """Asks all Nimbuses in turn, until the end of the context.
+    """Reads from all Nimbuses in turn, until the end of the context.
 
     Args:
-        addresses: returns those of the Nimbuses that run at this moment. An answer that is missing counts only if it is
-            still among them then.
+        addresses: returns those of the running Nimbuses. A missing answer counts only if its Nimbus is still among them
+            afterwards.
     """
 
     def __init__(self, addresses: Callable[[], list[str]]) -> None:

@@ -26,7 +26,7 @@ _FIGURES = ("figure", "times", "median", "worst", "limit")
 
 
 def as_json(results: Sequence[Result]) -> str:
-    """Returns all there is to know."""
+    """Returns all results."""
     document = {
         "session_timeout_secs": SESSION_SECS,
         "cores": cores(),
@@ -48,7 +48,7 @@ def from_json(text: str) -> list[Result]:
 
 
 def show(results: Sequence[Result], console: Console) -> None:
-    """Prints the tables, and below them what is wrong."""
+    """Prints the tables, and the problems below them."""
     for table in (Table("Faults", _COLUMNS, _faults(results)), Table("Figures", _FIGURES, _figures(results))):
         table.show(console)
     for line in _scale(results):
@@ -57,7 +57,7 @@ def show(results: Sequence[Result], console: Console) -> None:
 
 
 def write_docs(results: Sequence[Result], page: Path, titles: Sequence[str]) -> list[str]:
-    """Puts the tables between the markers of a page. Rows of what was not played now stay as they are.
+    """Puts the tables between the markers of a page. Rows of other scenarios stay unchanged.
 
     Args:
         results: what was played.

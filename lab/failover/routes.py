@@ -1,4 +1,4 @@
-"""Names of Pacemakers that a process of the harness reaches by lines that can be cut, and clocks that can be set.
+"""Addresses of Pacemakers behind proxies that can be cut, and clocks that can be set.
 
 A configuration may have `failover.routes`, `host:port` of a Pacemaker -> `host:port` where it is reached, and
 `failover.clock`, a file with the seconds by which the clock of a driver or a Pacemaker is wrong.
@@ -18,7 +18,7 @@ CLOCK = "failover.clock"
 
 
 def install(conf: Mapping[str, Any]) -> None:
-    """Has this process reach Pacemakers as its configuration says."""
+    """Makes this process reach Pacemakers as its configuration says."""
     routes: Mapping[str, str] = conf.get(ROUTES) or {}
     connect = socket.create_connection
 

@@ -1,6 +1,6 @@
 """Which processes write to a checkpoint: every driver, and every process of it, appends to a file there.
 
-Two drivers on one checkpoint show there, as records of the one among records of the other.
+Two drivers on one checkpoint are visible there: their records are mixed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Writer:
     """
 
     def __init__(self, checkpoint: Path, pause: float = 0.0) -> None:
-        # Unlike a descriptor it can't be pickled, so it is no part of a spout's or bolt's state.
+        # Unlike a descriptor it can't be pickled, so it is not part of a spout's or bolt's state.
         self._file = (checkpoint / FILE).open("ab", buffering=0)
-        # A driver, and whatever works for it, is a separate session.
+        # A driver and its processes are a separate session.
         self._driver = os.getsid(0)
         self._pause = round(pause * 1e9)
         self._last = 0
@@ -40,7 +40,7 @@ class Writer:
 
 
 def writes(checkpoint: Path, last: int | None = None) -> list[tuple[int, int]]:
-    """Returns who wrote to a checkpoint, and when, in the order in which it was written; only the last, if so asked."""
+    """Returns who wrote to a checkpoint, and when, in the order of writing; only the last record, if requested."""
     path = checkpoint / FILE
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""`make faults`: injects faults into a running topology and checks what came of it.
+"""`make faults`: injects faults into a running topology and checks the outcome.
 
 Exit codes: 0 nothing found, 1 an oracle found something, 2 wrong arguments.
 """
@@ -27,7 +27,7 @@ _SHORT_LOAD = Load(messages=4000, seconds=16)
 
 
 def main() -> int:
-    """Plays the scenarios that were asked for; returns the exit code."""
+    """Plays the requested scenarios; returns the exit code."""
     options = _options()
     fitting = [scenario for scenario in SCENARIOS if options.storage in scenario.on]
     if options.list:
@@ -42,7 +42,7 @@ def main() -> int:
     where = [] if options.storage == KINDS[0] else ["--storage", options.storage]
     where += [] if options.profile is None else ["--profile", options.profile]
     if options.docs:
-        # Better now than after an hour.
+        # Fail now rather than after an hour.
         try:
             report.rows_before(load, _PAGES[options.storage], where)
         except ValueError as error:

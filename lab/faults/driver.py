@@ -1,4 +1,4 @@
-"""The driver: runs the topology from its checkpoint until it is complete, or until somebody kills it.
+"""The driver: runs the topology from its checkpoint until it is complete or killed.
 
 `python -m lab.faults.driver SETTINGS.json`. Its events tell the harness what it is doing, one JSON object a line. At
 the end it reads the state back with Spark.
@@ -29,12 +29,12 @@ from storm_on_spark.spark.session import local_session, stop_session
 
 NAME = "faults"
 REFUSED = 3
-"""Exit code: the topology could not go on, and said why."""
+"""Exit code: the topology could not continue, and reported why."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a driver runs, and where."""
+    """The settings of a driver."""
 
     checkpoint: str
     ledger: str
@@ -99,7 +99,7 @@ def _die_after_sink(trigger: Path, events: Path) -> None:
 
     def deliver(self: Sink, frame: Any, batch: int) -> None:
         call(self, frame, batch)
-        # Without outcomes there is nothing that could be told twice.
+        # Without outcomes nothing could be told twice.
         if trigger.exists() and batch in BatchFiles(inside(self._folder, "outcomes")).batches():
             trigger.unlink()
             tell(events, "delivered", batch=batch)

@@ -19,7 +19,7 @@ from lab.suite.scenario import ScenarioError, judging
 
 @dataclass
 class Result(AnyResult):
-    """What came of a scenario."""
+    """The result of a scenario."""
 
     seed: str = ""
     injections: Sequence[Injection] = field(default_factory=list)
@@ -59,8 +59,8 @@ def play(
         load: what the topology processes.
         seed: decides when faults happen, and to whom.
         times: how often the fault is injected.
-        folder: for what the run leaves; made, and removed when the scenario passed.
-        server: of the store on which the checkpoint is; a directory for None.
+        folder: for the run's files; created, and removed if the scenario passed.
+        server: of the store with the checkpoint; None for a directory.
         patience: factor on the time within which progress must resume, for machines that do other work too.
     """
     result = Result(scenario.name, scenario.title, skipped=scenario.missing(), seed=seed)
@@ -83,7 +83,7 @@ def play(
         flags = {"host_dies": scenario.host_dies, "strict_fails": scenario.nothing_but_poison_fails}
         result.figures, wrong = check(load, evidence, **flags)
         if evidence.state is not None or not result.problems:
-            # Of a run that broke off, all that is missing is no news.
+            # After an aborted run, missing messages are expected.
             result.problems += wrong
             if run.tables is not None:
                 result.problems += sinks.check(run.tables, evidence.sink)
@@ -94,7 +94,7 @@ def play(
 
 
 def check_recovery(scenario: Scenario, result: Result, patience: float) -> None:
-    """Notes recoveries that took too long, and whether one did that passes thanks to `patience`."""
+    """Records recoveries that took too long, and whether one passed only because of `patience`."""
     for injection in result.injections:
         limit = scenario.limit_secs or 0.0
         if injection.cold:

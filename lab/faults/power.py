@@ -1,7 +1,7 @@
-"""A machine that loses its power, played: what of a folder is on the disk then.
+"""A simulated power failure: the content of a folder on the disk afterwards.
 
-`preload.c` notes what the processes of a run force to the disk. Of all else a disk may have kept anything: files are
-there or not, whole, cut short, empty, or with zeros where data never arrived. The copy that is made here draws lots for
+`preload.c` records the data that the processes of a run force to the disk. Anything else may be on the disk or not:
+files may be missing, whole, truncated, empty, or with zeros in place of data. The copy made here decides at random for
 each of them.
 """
 
@@ -19,7 +19,7 @@ _AT_ONCE = 200
 
 @dataclass
 class Loss:
-    """What a power loss took."""
+    """The losses of a power failure."""
 
     kept: int = 0
     """Files that were forced to the disk, all of them."""
@@ -33,7 +33,7 @@ class Loss:
 
 
 class Synced:
-    """What was forced to the disk.
+    """The data that was forced to the disk.
 
     Args:
         notes: the file that `preload.c` writes.
@@ -44,10 +44,10 @@ class Synced:
         self._notes = notes
         self._folder = folder
         self.environment = {"FAULTS_SYNCS": str(notes), "FAULTS_SYNCED": str(folder)}
-        """What the processes need in their environment, beside the library."""
+        """The environment that the processes need, in addition to the library."""
 
     def lose_power(self, rng: random.Random) -> Loss:
-        """Puts in place of the folder what a disk would have of it; no process may use it.
+        """Replaces the folder with the state on the disk after a power failure; no process may use it.
 
         Raises:
             OSError: it can't be copied.
@@ -76,14 +76,14 @@ class Synced:
                 (copy / path.relative_to(self._folder)).mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.rmtree(self._folder)
         copy.rename(self._folder)
-        # What is there now is on the disk.
+        # All present files are on the disk.
         with self._notes.open("w") as file:
             for path, inode, born, size in _files(self._folder):
                 file.write(f"{inode} {born} {size} 1 {path}\n")
         return loss
 
     def _read(self) -> tuple[dict[tuple[int, int], int], set[tuple[int, int, str]]]:
-        """Returns how much is synced of which file, and which names are."""
+        """Returns the synced length of each file, and the synced names."""
         sizes: dict[tuple[int, int], int] = {}
         names: set[tuple[int, int, str]] = set()
         for line in filter(None, self._notes.read_text().split("\n")):
@@ -96,7 +96,7 @@ class Synced:
 
 
 def _rest(data: bytes, rng: random.Random) -> bytes:
-    """Returns what may be on the disk of bytes that were not forced there."""
+    """Returns a possible state on the disk of bytes that were not forced there."""
     cut = rng.randrange(len(data) + 1)
     choices = (data, b"", bytes(len(data)), data[:cut], data[:cut] + bytes(len(data) - cut), bytes(cut) + data[cut:])
     return rng.choice(choices)

@@ -1,4 +1,4 @@
-"""The harness's side of `preload.c`: builds it, and tells it what to do."""
+"""The harness's side of `preload.c`: builds and controls it."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Preload:
         with control.open("r+b") as file:
             self._page = mmap.mmap(file.fileno(), 0)
         self.environment = {"LD_PRELOAD": str(library), "FAULTS_CONTROL": str(control)}
-        """What the processes need in their environment."""
+        """The environment that the processes need."""
         self.library = library
 
     def refuse_writes(self, under: Path) -> None:
-        """Lets writes to files under a path fail with an I/O error from now on."""
+        """Makes writes to files under a path fail with an I/O error from now on."""
         prefix = str(under.resolve()).encode() + b"/"
         # The prefix first: it counts as soon as there is an error number.
         self._page[_HEAD.size : _HEAD.size + len(prefix) + 1] = prefix + b"\0"
         self._set(write_errno=errno.EIO)
 
     def allow_writes(self) -> None:
-        """Lets writes work again."""
+        """Makes writes work again."""
         self._set(write_errno=0)
 
     def shift_wall_clock(self, seconds: int) -> None:
@@ -59,7 +59,7 @@ class Preload:
         return int(_HEAD.unpack_from(self._page)[4])
 
     def _set(self, *, wall_offset_secs: int | None = None, write_errno: int | None = None) -> None:
-        # Each on its own: the counters behind them are written by others.
+        # Each counter separately: the following ones are written by other processes.
         if wall_offset_secs is not None:
             struct.pack_into("<q", self._page, 0, wall_offset_secs)
         if write_errno is not None:

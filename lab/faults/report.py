@@ -38,7 +38,7 @@ _NOTE = (
 
 
 def as_json(results: Sequence[Result], load: Load, seed: str) -> str:
-    """Returns all there is to know."""
+    """Returns all results."""
     return json.dumps(
         {
             "seed": seed,
@@ -53,14 +53,14 @@ def as_json(results: Sequence[Result], load: Load, seed: str) -> str:
 
 
 def show(results: Sequence[Result], console: Console) -> None:
-    """Prints the table, and below it what is wrong."""
+    """Prints the table, and the problems below it."""
     Table("Faults", _COLUMNS, _rows(results)).show(console)
     console.print(_NOTE)
     show_problems(results, console)
 
 
 def write_docs(results: Sequence[Result], load: Load, page: Path, where: Sequence[str], titles: Sequence[str]) -> None:
-    """Puts the table between the markers of a page. Rows of what was not played now stay as they are.
+    """Puts the table between the markers of a page. Rows of other scenarios stay unchanged.
 
     Args:
         results: what was played.

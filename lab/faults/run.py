@@ -1,4 +1,4 @@
-"""One run of the load as the harness sees it: processes that it starts, watches and starts again."""
+"""One run of the load, for the harness: processes that it starts, watches and restarts."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from storm_on_spark.spark.checkpoint.directory import last_batch
 _ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 _POLL_SECS = 0.05
 _STUCK_SECS = 120.0
-"""So long nothing may move."""
+"""Longest time without progress."""
 _END_SECS = 10.0
-"""So long processes may take to end once their driver has."""
+"""Longest time for processes to end after their driver."""
 _TAIL_BYTES = 4000
 _FIRST_SHARE, _LAST_SHARE = 0.1, 0.8
-"""Faults happen when at least and at most so much is acked."""
+"""Least and greatest share of acked messages at which faults happen."""
 _LEAST_LAST_SHARE = 0.6
-"""The latter is not less than this, however long a fault lasts: faults are to be spread over the run."""
+"""Lower limit of the greatest share, however long a fault lasts, so that faults are spread over the run."""
 _LEFT_AFTER = 1.4
-"""A fault that lasts begins while at least this many times its length is left of the run."""
+"""A lasting fault begins only while at least this many times its length is left of the run."""
 _TASKS = 2
 """Of the spout."""
 _ROUNDS_LEFT = 4
@@ -89,7 +89,7 @@ class Run:
     """A topology that may be killed and started again.
 
     Args:
-        folder: for all that the run leaves behind; new.
+        folder: for the run's files; new.
         load: what it processes.
         rng: for moments and victims.
         conf: configuration on top of the harness's own.
@@ -110,7 +110,7 @@ class Run:
     tables: Path | None = None
     windows: bool = False
     injections: list[Injection] = field(default_factory=list)
-    #: What is wrong apart from what the oracles look at.
+    #: Problems outside of the oracles' checks.
     problems: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -205,7 +205,7 @@ class Run:
             raise ScenarioError(f"the driver was to die of SIGKILL, but ended with status {status}: {self.reason()}")
 
     def refused(self, timeout: float = _STUCK_SECS) -> str:
-        """Waits until the driver has given up with a reason, and returns that.
+        """Waits until the driver has given up with a reason, and returns the reason.
 
         Raises:
             ScenarioError: it did not, or ended otherwise.
@@ -218,13 +218,13 @@ class Run:
         return self.reason()
 
     def freeze(self) -> int:
-        """Stops the driver with all its processes, so that another one can be started; returns how many."""
+        """Stops the driver with all its processes, so that another one can be started; returns their number."""
         assert self._frozen is None
         self._frozen, self._driver = (self.starts, self._driver), None
         return self._processes.signal(signal.SIGSTOP, self.starts)
 
     def thaw(self, timeout: float = _STUCK_SECS) -> str:
-        """Lets the frozen driver go on, waits until it has given up with a reason, and returns that.
+        """Resumes the frozen driver, waits until it has given up with a reason, and returns the reason.
 
         Raises:
             ScenarioError: it did not, or ended otherwise.
@@ -256,7 +256,7 @@ class Run:
             raise ScenarioError(f"the driver ended with status {status}: {self.reason()}")
 
     def restart(self) -> None:
-        """Starts a driver again and waits until the topology is submitted; by then all of the last must be gone."""
+        """Restarts the driver and waits until the topology is submitted; all earlier processes must have ended by then."""
         before = self.starts
         self.start()
         self.wait_for("submitted")
@@ -265,7 +265,7 @@ class Run:
             self.problems.append(f"when driver {self.starts} had started, of driver {before} still ran: {left}")
 
     def wait_for(self, event: str) -> None:
-        """Waits until the driver has told an event.
+        """Waits until the driver has reported an event.
 
         Raises:
             ScenarioError: it ends or gets stuck before.
@@ -289,7 +289,7 @@ class Run:
             time.sleep(_POLL_SECS)
 
     def event(self, name: str) -> dict[str, Any] | None:
-        """Returns an event of the present driver, or None if it has not come to pass."""
+        """Returns an event of the present driver, or None if it has not happened."""
         path = self._file("events")
         lines = path.read_bytes().splitlines() if path.exists() else []
         return next((event for event in map(json.loads, lines) if event["event"] == name), None)
@@ -322,7 +322,7 @@ class Run:
             share = _FIRST_SHARE + (last - _FIRST_SHARE) * (number + self.rng.random()) / times
             wanted = share * self.load.messages
             self._until(lambda wanted=wanted: self._acked() >= wanted, f"acks {wanted:.0f} messages")  # type: ignore[misc]
-            # Where in a micro-batch that is, is left to chance.
+            # The moment within a micro-batch is random.
             time.sleep(self.rng.uniform(0, 0.3))
             yield number
 
@@ -336,7 +336,7 @@ class Run:
         return ledger.count(self.ledger, ledger.ACKS)
 
     def injected(self, what: str, proof: str, over: int) -> Injection:
-        """Notes a fault that has happened, and waits until the topology has recovered from it.
+        """Records a fault that has happened, and waits until the topology has recovered from it.
 
         Raises:
             ScenarioError: it does not recover.
@@ -351,7 +351,7 @@ class Run:
         return injection.recovery_secs is not None
 
     def recovers(self, moment: int) -> bool:
-        """Waits until the topology has got on since `moment` or its driver has ended; returns whether it got on."""
+        """Waits until the topology has progressed since `moment` (True) or its driver has ended (False)."""
         self._until(lambda: self.ended() or self.has_recovered_since(moment), "recovers", ended=True)
         return self.has_recovered_since(moment)
 
@@ -362,7 +362,7 @@ class Run:
     # --- the end ---------------------------------------------------------------
 
     def check_nothing_left(self) -> None:
-        """Notes processes, temporary files and locks that the run left behind."""
+        """Records processes, temporary files and locks that the run left behind."""
         deadline = time.monotonic() + _END_SECS
         while (left := self._processes.find()) and time.monotonic() < deadline:
             time.sleep(_POLL_SECS)
@@ -385,14 +385,14 @@ class Run:
                 self.problems.append("the checkpoint is still locked")
 
     def end(self) -> None:
-        """Kills whatever of the run is still there."""
+        """Kills all remaining processes of the run."""
         self._processes.signal(signal.SIGKILL)
         if self._driver is not None:
             self._driver.end()
         self.cleanup.close()
 
     def _until(self, condition: Callable[[], bool], what: str, *, ended: bool = False) -> None:
-        """Waits for a condition as long as anything moves."""
+        """Waits for a condition as long as there is progress."""
         moved, seen = time.monotonic(), -1
         while not condition():
             if not ended and self.ended():

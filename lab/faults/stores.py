@@ -1,4 +1,4 @@
-"""Stores to run on instead of a directory: real servers, on this machine, that outlive every fault."""
+"""Stores for the checkpoint instead of a directory: real servers on this machine that outlive every fault."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Store:
     url: str
     place: StoragePlace
     conf: Mapping[str, str]
-    """With which Spark reaches it."""
+    """Spark's settings for it."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A store that is up."""
+    """A running store."""
 
     kind: str
     uri: str

@@ -1,4 +1,4 @@
-"""What a Delta table's log says of the time of its commits: one measure for all that write one."""
+"""The commit times in a Delta table's log: the same measure for all writers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Commit:
 
 
 def commits(table: Path, after: int = -1) -> list[Commit]:
-    """Returns the commits behind a version that added rows, in order."""
+    """Returns the commits after a version that added rows, in order."""
     found = []
     for path in sorted((table / "_delta_log").glob("*.json")):
         version = int(path.stem)

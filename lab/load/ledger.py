@@ -2,7 +2,7 @@
 
 A record has a fixed size and is appended by a single `write` to a file opened with O_APPEND: records of different
 processes don't mix, and what was written stays when the writer is killed. That makes the ledger a side effect in
-Storm's sense: what is done again after a fault stands here twice.
+Storm's sense: an action repeated after a fault is recorded twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def note(folder: str, kind: str, number: int, attempt: int, partner: int = -1) -
 
 
 def count(folder: Path, kind: str) -> int:
-    """Returns how many records of a kind there are."""
+    """Returns the number of records of a kind."""
     path = folder / kind
     return path.stat().st_size // _RECORD.size if path.exists() else 0
 
@@ -68,8 +68,7 @@ def resumed(folder: Path, after: int) -> float | None:
         folder: the ledger.
         after: the moment, in monotonic ns.
 
-    Returns:
-        None if that has not come to pass.
+    Returns: None if that has not happened.
     """
     emits, acks = read(folder, EMITS), read(folder, ACKS)
     emits, acks = emits[emits["time"] > after], acks[acks["time"] > after]

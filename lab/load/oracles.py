@@ -1,7 +1,7 @@
-"""What must be true when a run is over, computed from the ledger and the state alone.
+"""The conditions at the end of a run, computed from the ledger and the state alone.
 
-Nothing here asks the code that is tested what it did. What was emitted, acked, failed and executed stands in the
-ledger; what the bolts' state must be follows from what was emitted; the state itself was read by Spark.
+Nothing here asks the tested code what it did. The ledger has what was emitted, acked, failed and executed. The bolts'
+expected state follows from what was emitted; their actual state was read by Spark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a run left behind."""
+    """The evidence of a run."""
 
     emits: Records
     acks: Records
@@ -52,7 +52,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Figures:
-    """What the oracles counted."""
+    """The counts of the oracles."""
 
     messages: int
     """Unique messages emitted."""
@@ -67,11 +67,11 @@ class Figures:
     duplicates: int
     """Tuples that the sink saw again."""
     told_again: int
-    """Calls of `ack` and `fail` that were made again: outside the spout's state they are side effects too."""
+    """Repeated calls of `ack` and `fail`: outside the spout's state they are side effects too."""
 
 
 def check(load: Load, evidence: Evidence, *, host_dies: bool, strict_fails: bool) -> tuple[Figures, list[str]]:
-    """Returns the figures of a run, and a sentence for each thing that must not be.
+    """Returns the figures of a run, and a sentence for each problem.
 
     Args:
         load: what was processed.
@@ -132,7 +132,7 @@ def _names(roots: np.ndarray[Any, Any]) -> list[str]:
 
 
 def _check_spouts(evidence: Evidence, acked: int, failed: int, complain: Any) -> int:
-    """Compares what the spouts' own state says: there, each outcome counts exactly once."""
+    """Checks the spouts' own state, in which each outcome counts exactly once."""
     if len(evidence.spouts) != 2:
         return int(complain("spout tasks instead of 2 were closed", [len(evidence.spouts)]))
     wrong = sum(
@@ -153,7 +153,7 @@ def _check_state(
     state: Mapping[str, Any] | None,
     problems: list[str],
 ) -> int:
-    """Compares the bolts' state with what a sequential program makes of the roots that were emitted."""
+    """Compares the bolts' state with the result of a sequential program on the emitted roots."""
     if state is None:
         problems.append("the topology did not complete, so there is no state to look at")
         return load.messages

@@ -1,6 +1,6 @@
 """Bolts that write into tables and files, beside the load's own sink: each must hold every row, and hold it once.
 
-What they have written stays whatever happens to the checkpoint, as on another machine's disk.
+Their output stays whatever happens to the checkpoint, as on another machine's disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = tuple[int, ...]
 
 
 def add(builder: TopologyBuilder, behind: str, folder: Path) -> None:
-    """Adds a bolt of each kind behind the component that emits the rows."""
+    """Adds a bolt of each kind after the component that emits the rows."""
     folder.mkdir(exist_ok=True)
     connect = partial(sqlite3.connect, folder / "rows.db")
     with contextlib.closing(connect()) as connection:

@@ -36,7 +36,7 @@ from storm_on_spark import (
 KEYS = 100
 """`count` sums up by the last two digits, and from key 100 on by the last digit."""
 _BACKLOG_SECS = 0.25
-"""So much of what a spout could not emit in time it emits at once; the rest shifts everything behind it."""
+"""A late spout emits this much at once; the rest shifts all later messages."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def keys_of(number: int) -> tuple[int, int]:
 
 
 class Pacer:
-    """Says when the next message is due.
+    """Decides when the next message is due.
 
-    After a restore its clock starts again, so that a spout does not make up at once for the time it was dead.
+    After a restore its clock starts again, so that a spout does not catch up at once after it was dead.
 
     Args:
         rate: messages per second.
@@ -100,8 +100,8 @@ class Pacer:
 class Messages(BaseRichSpout):
     """Emits every second message and replays what fails; the message id is (number, attempts that failed).
 
-    What it keeps of the outcomes is an oracle too: its attributes are state, so here an ack counts once even if the
-    call was made again after a crash.
+    Its record of outcomes is an oracle too: attributes are state, so an ack counts once even if the call was repeated
+    after a crash.
 
     Args:
         load: what to emit.
@@ -127,7 +127,7 @@ class Messages(BaseRichSpout):
         self._open: set[int] = set()
         self._acked = 0
         self._failed = 0
-        #: Outcomes that must not be: of a root that is not under way.
+        #: Impossible outcomes: of a root that is not pending.
         self._strange: list[tuple[str, int, int]] = []
 
     def next_tuple(self) -> None:
@@ -145,14 +145,14 @@ class Messages(BaseRichSpout):
         self._collector.emit([number, attempt], (number, attempt))
 
     def ack(self, message_id: tuple[int, int]) -> None:
-        """Notes the ack."""
+        """Records the ack."""
         ledger.note(self._folder, ledger.ACKS, *message_id)
         if self._ended("ack", *message_id):
             self._acked += 1
             self._attempts.pop(message_id[0], None)
 
     def fail(self, message_id: tuple[int, int]) -> None:
-        """Notes the fail and queues the message again."""
+        """Records the fail and queues the message again."""
         ledger.note(self._folder, ledger.FAILS, *message_id)
         if self._ended("fail", *message_id):
             self._failed += 1
@@ -218,7 +218,7 @@ class Count(BaseBasicBolt):
         self.sums: Counter[int] = Counter()
 
     def execute(self, tup: Tuple, collector: Any) -> None:
-        """Counts; raises when it is too late for that if the tuple is poison."""
+        """Counts; raises afterwards if the tuple is poison."""
         key, number, attempt = tup
         self.counts[key] += 1
         self.sums[key] += number
@@ -227,7 +227,7 @@ class Count(BaseBasicBolt):
 
 
 class Join(BaseRichBolt):
-    """Joins the two messages of a pair; a message that comes again goes on alone."""
+    """Joins the two messages of a pair; a message that comes again continues alone."""
 
     def prepare(self, conf: Mapping[str, Any], context: Any, collector: Any) -> None:
         """Starts with nothing held."""

@@ -57,7 +57,7 @@ class KnownCluster:
         self.stale_since = None
         self.started = time.time()
         info = _info(components)
-        # What a heartbeat says, once for all: who reads it can't know that it is the same.
+        # The content of a heartbeat, made once; its readers can't know that it is always the same.
         self._document = {**info.to_dict(), "windows": pack_windows(info.windows)}
         self._plan = _plan(components)
         self._names = [f"topology-{at:03}-{at}-1700000000" for at in range(1, topologies + 1)]

@@ -83,7 +83,7 @@ def main() -> None:
             begun = time.process_time()
             show()
             took.append(1e3 * (time.process_time() - begun))
-            # A page that is asked for at once again would be answered from the answer of the last half second.
+            # A page requested again at once would be answered from the cache of the last half second.
             time.sleep(0.02)
         mean, median = statistics.fmean(took), statistics.median(took)
         print(f"{name:<20}{len(took):>8}{mean:>10.2f}{median:>10.2f}{max(took):>10.2f}")

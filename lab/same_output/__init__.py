@@ -2,5 +2,5 @@
 
     python -m lab.same_output [--docs]
 
-`components` are the spout and the bolts. They write down what they receive, and the command compares it.
+`components` are the spout and the bolts. They record what they receive, and the command compares it.
 """

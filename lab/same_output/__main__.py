@@ -138,7 +138,7 @@ def _compared(there: dict[str, Counter[str]], here: dict[str, Counter[str]]) -> 
 
 
 def _broken(noted: Noted) -> list[str]:
-    """Returns what groupings promise and this run did not keep."""
+    """Returns the promises of groupings that this run broke."""
     words = [{json.loads(line)[1] for line in lines} for lines in noted.get("count", {}).values()]
     every = list(noted.get("all", {}).values())
     kept = {

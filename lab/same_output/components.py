@@ -21,7 +21,7 @@ def note(component: Any, kind: str, values: Any) -> None:
 
 
 class Sentences(Spout):  # type: ignore[misc] # pystorm has no types
-    """Emits sentences with the number of the attempt; what fails comes again."""
+    """Emits sentences with the number of the attempt; failed ones are emitted again."""
 
     def initialize(self, conf: Any, context: Any) -> None:
         self.folder, self.acked = conf["same.folder"], 0
@@ -45,12 +45,12 @@ class Sentences(Spout):  # type: ignore[misc] # pystorm has no types
         self.left.append(tup_id)
 
     def exhausted(self) -> bool:
-        """Returns whether nothing more comes; Storm knows no such method."""
+        """Returns whether nothing more will be emitted; Storm has no such method."""
         return self.acked == len(SENTENCES)
 
 
 class Noting(Bolt):  # type: ignore[misc]
-    """Notes what it receives."""
+    """Records its input."""
 
     def initialize(self, conf: Any, context: Any) -> None:
         self.folder = conf["same.folder"]

@@ -1,1 +1,1 @@
-"""Streams on containers, measured: what a cluster carries, and whether it loses messages when its parts are killed."""
+"""Measurements of streams on containers: capacity, and whether messages are lost when parts of a cluster are killed."""

@@ -57,7 +57,7 @@ class Node(DaemonProcess):
         return found
 
     def close(self) -> None:
-        """Ends it in order."""
+        """Ends it in an orderly way."""
         self.end()
         assert self.join(_END_SECS), f"{self.folder.name} did not end within {_END_SECS:g} s: {self.said[-2000:]}"
 
@@ -65,7 +65,7 @@ class Node(DaemonProcess):
 class Cluster:
     """Admins and containers around a ZooKeeper; closed with a `with` statement.
 
-    They are open: tests and benchmarks ask them, and read their nodes, as anybody.
+    They are open: tests and benchmarks send requests, and read nodes, without a login.
 
     Args:
         home: the folder that they share.
@@ -109,7 +109,7 @@ class Cluster:
         return node
 
     def ask(self, method: str, path: str, body: object = None, admin: str | None = None) -> Any:
-        """Asks an admin, the first if none is named; returns its answer."""
+        """Sends a request to an admin, by default the first; returns its answer."""
         url = admin or next(iter(self.admins))
         answer = httpx.request(method, f"{url}{path}", json=body, timeout=60)
         assert answer.is_success, answer.text
@@ -124,7 +124,7 @@ class Cluster:
         return self.ask("POST", f"/streams/deployments/{name}", {"properties": properties or {}, "fused": fused})
 
     def modules(self) -> dict[str, str]:
-        """Returns module -> its container, of those that run."""
+        """Returns module -> its container, for running modules."""
         found: list[dict[str, str]] = []
         total = 1
         while len(found) < total:

@@ -1,4 +1,4 @@
-"""How long it takes to deploy many streams, and what a container needs for a module and for a fused stream."""
+"""The time to deploy many streams, and the resources of a container for a module and for a fused stream."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _with_children(nodes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 def _tree(nodes: list[psutil.Process]) -> int:
-    """Returns the memory of processes and of all that they started; what they share counts once."""
+    """Returns the memory of processes and their descendants; shared pages count once."""
     found = 0
     for process in _with_children(nodes):
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""Writes what was measured into blocks of `docs/streams.md`."""
+"""Writes measurements into blocks of `docs/streams.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a stream is, whose modules are on a bus or fused: messages a second, and milliseconds of one."""
+"""The speed of a stream, with its modules on a bus or fused: messages a second, and milliseconds of one message."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _post(payloads: list[str]) -> None:
 
 
 def _await(log: Path, count: int) -> None:
-    """Returns when so many messages were logged; a message that was sent again counts once more."""
+    """Returns when this many messages were logged; a message that was sent again counts again."""
     deadline = time.monotonic() + _PATIENCE_SECS
     while (found := log.read_bytes().count(b"INFO sink.posted - ")) < count:
         assert time.monotonic() < deadline, f"{found} of {count} lines in {log}"

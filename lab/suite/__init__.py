@@ -1,4 +1,4 @@
-"""What every suite of scenarios has in common: `make faults`, `make failover`, and the tables of `make bench`.
+"""The common part of all suites of scenarios: `make faults`, `make failover`, and the tables of `make bench`.
 
 scenario.py   a scenario, what comes of it, and how one ends
 command.py    the command line: options, choice, progress, results

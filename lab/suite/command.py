@@ -56,13 +56,13 @@ def choose(
 
 
 def exit_on_sigterm() -> None:
-    """Makes SIGTERM an exception from now on: what is broken off leaves no processes and files either."""
+    """Makes SIGTERM an exception from now on, so that an aborted run leaves no processes and files either."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 @contextmanager
 def new_folder(suite: str) -> Iterator[Path]:
-    """Makes a folder for what scenarios leave; at the end it is removed if that is nothing."""
+    """Makes a folder for the scenarios' files; at the end it is removed if it is empty."""
     exit_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix=f"{suite}-"))
     yield folder
@@ -71,7 +71,7 @@ def new_folder(suite: str) -> Iterator[Path]:
 
 
 def tell(progress: Console, result: Result, summary: str, folder: Path) -> None:
-    """Prints what came of a scenario.
+    """Prints the result of a scenario.
 
     Args:
         progress: where.

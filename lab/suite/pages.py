@@ -1,4 +1,4 @@
-"""The generated part of a page: what stands between two markers."""
+"""The generated part of a page, between two markers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def put_between(page: Path, begin: str, end: str, generated: str) -> None:
     Args:
         page: the page.
         begin: the line before it.
-        end: the line behind it.
+        end: the line after it.
         generated: the text, with the newline that ends it.
 
     Raises:

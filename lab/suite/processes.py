@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from lab.suite.scenario import ScenarioError
 
 WAIT_SECS: Final = 60.0
-"""More than anything takes, on a machine that does other work, too."""
+"""More than anything takes, even on a busy machine."""
 POLL_SECS: Final = 0.01
 _SHOWN: Final = 120
 
@@ -32,7 +32,7 @@ class Marked:
         self._value = f"{os.getpid()}-{time.monotonic_ns()}"
 
     def environment(self, name: object) -> dict[str, str]:
-        """Returns what the environment of the processes of one name has beside this one's."""
+        """Returns the variables that mark the processes of one name, in addition to this environment."""
         return {self._variable: f"{self._value}.{name}"}
 
     def find(self, name: object | None = None) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""A scenario, what comes of it, and how one ends."""
+"""A scenario, its result, and how one ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Skipped(Exception):  # noqa: N818 # it is no error
 
 
 class ScenarioError(Exception):
-    """A scenario went another way than the fault explains."""
+    """A scenario went differently than the fault explains."""
 
 
 @dataclass(frozen=True)
@@ -42,30 +42,30 @@ class Injection:
 
     what: str
     proof: str
-    """How the harness knows that it happened."""
+    """The proof that it happened."""
 
 
 @dataclass
 class Result:
-    """What came of a scenario."""
+    """The result of a scenario."""
 
     scenario: str
     title: str
     problems: list[str] = field(default_factory=list)
-    """What must not be; empty when the scenario passed."""
+    """The problems; empty if the scenario passed."""
     skipped: str | None = None
-    """Why it was not played."""
+    """The reason why it was not played."""
     seconds: float = 0.0
     injections: Sequence[Injection] = field(default_factory=list)
 
     @property
     def label(self) -> str:
-        """What a problem is told of."""
+        """The name of the scenario in messages."""
         return self.scenario
 
     @property
     def faults(self) -> list[str]:
-        """A line for each fault that was injected: what it was, and how that is known."""
+        """A line for each injected fault, with the proof."""
         return [f"{each.what} ({each.proof:.300})" for each in self.injections]
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _BAD = ("FAILED", "not met")
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its first column says what a row is about; a last one without a name is a verdict; the rest are figures.
+    """A table: its first column names the row; a last one without a name is a verdict; the rest are figures.
 
     Args:
         title: for the terminal.
@@ -52,7 +52,7 @@ class Table:
 
 
 def show_problems(results: Sequence[Result], console: Console) -> None:
-    """Prints what must not be."""
+    """Prints the problems."""
     for result in results:
         for problem in result.problems:
             console.print(f"{result.label}: {problem}", style="red", markup=False)
@@ -65,12 +65,12 @@ def summary(result: Result, columns: Sequence[str], row: Sequence[str], more: st
         result: of it.
         columns: of the table of faults.
         row: its row there.
-        more: what else is to be said.
+        more: further text.
     """
     details = ", ".join(f"{name} {cell}" for name, cell in zip(columns[1:-1], row[1:-1], strict=True) if cell)
     return f"{result.scenario}: {row[-1]} in {result.seconds:.0f} s; {details}{'; ' + more if more else ''}"
 
 
 def cores() -> int:
-    """Returns how many cores there are for this process."""
+    """Returns the number of cores for this process."""
     return len(os.sched_getaffinity(0))

@@ -1,4 +1,4 @@
-"""Supervisors, their hosts and drivers die or sleep. The drivers have no Spark: they write to their checkpoint."""
+"""Supervisors, their hosts and drivers die or are paused. The drivers have no Spark: they write to their checkpoint."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def host(cluster: Cluster, times: int) -> None:
 
 def return_host(cluster: Cluster, dead: DaemonProcess) -> None:
     """Starts the supervisor of a host that died."""
-    # A dead spare may have said that it is ready.
+    # A dead spare may have reported that it is ready.
     shutil.rmtree(dead.folder / "local" / "supervisor" / "spares", ignore_errors=True)
     _back(cluster, dead)
 
@@ -112,7 +112,7 @@ def driver(cluster: Cluster, times: int) -> None:
 
 
 def mute(cluster: Cluster, times: int) -> None:
-    """A supervisor lives whose drivers never start: what it was given goes to another one. What runs stays."""
+    """A supervisor whose drivers never start: its topologies go to another one. Running ones stay."""
     launch = {"nimbus.task.launch.secs": 5, "nimbus.task.timeout.secs": 5, "nimbus.monitor.freq.secs": 1}
     for name in "ab":
         cluster.nimbus(name, launch)

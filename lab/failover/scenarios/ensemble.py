@@ -51,7 +51,7 @@ def two(cluster: Cluster, times: int) -> None:
 
 
 def lose_quorum(cluster: Cluster, which: Sequence[int]) -> None:
-    """SIGKILL of two servers, for longer than a session. Topologies run on, reads are answered as stale."""
+    """SIGKILL of two servers, for longer than a session. Topologies keep running; answers are marked as stale."""
     victims = [cluster.ensemble.servers[number] for number in which]
     there = set(cluster.names("storms"))
     with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
@@ -88,7 +88,7 @@ def lose_quorum(cluster: Cluster, which: Sequence[int]) -> None:
 
 
 def _expect_no_pause(cluster: Cluster) -> None:
-    """Notes a problem if one of the topologies stood still at any time."""
+    """Records a problem if one of the topologies stopped at any time."""
     for topology_id in cluster.watched:
         name = cluster.acknowledged[topology_id]
         times_ns = [at for _, at in writes(cluster.checkpoint(name))]

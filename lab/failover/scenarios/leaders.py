@@ -1,4 +1,4 @@
-"""Leaders die, sleep, lose their session and are cut off."""
+"""Leaders die, are paused, lose their session and are cut off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storm_on_spark.testing.simulated.process import DaemonProcess
 
 CHOOSY = "storm_on_spark.testing.simulated.choosy:ChoosyDistributor"
 PATIENT = {"storm.zookeeper.retry.interval": 3000}
-"""Of a Nimbus that is to sleep in the middle of a write: it tries again with the session that it gets then."""
+"""For a Nimbus that is paused in the middle of a write: it retries with its next session."""
 
 
 def running(
@@ -49,7 +49,7 @@ def running(
 
 
 def killed(cluster: Cluster, times: int) -> None:
-    """SIGKILL of the leader, again and again; in between a topology is submitted; everybody is asked all the time."""
+    """SIGKILL of the leader, repeatedly; in between a topology is submitted; all Nimbuses are polled all the time."""
     running(cluster)
     with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
         for number in range(times):
@@ -62,7 +62,7 @@ def killed(cluster: Cluster, times: int) -> None:
 
 
 def kill_leader(cluster: Cluster, figure: str) -> None:
-    """SIGKILL of the leader; measures how long it takes until there is another."""
+    """SIGKILL of the leader; measures the time until there is another."""
     leader, epoch = cluster.leader(), cluster.epoch()
     at = leader.kill()
     successor = cluster.leader(epoch=epoch)
@@ -78,21 +78,21 @@ def _submit_and_measure(cluster: Cluster, name: str) -> None:
     began = time.time()
     topology_id = cluster.submit(client, name, folder=folder)
     wait_for(lambda: len(cluster.names("code", topology_id)) >= 2, "two copies")
-    # By the server's clock: when the second of them was registered, not when it was seen.
+    # By the server's clock: when the second was registered, not when it was noticed.
     stats = [cluster.stat(f"{cluster.root}/code/{topology_id}/{who}") for who in cluster.names("code", topology_id)]
     cluster.measured("replica", sorted(stat.created for stat in stats if stat is not None)[1] - began)
     cluster.kill_topology(client, topology_id)
 
 
 def stopped(cluster: Cluster, times: int) -> None:
-    """The leader sleeps for longer than its session, and wakes up."""
+    """The leader is paused for longer than its session, and resumes."""
     running(cluster, topologies=1, slots=3)
     stop_leader(cluster)
     cluster.expect_untouched()
 
 
 def stop_leader(cluster: Cluster) -> None:
-    """SIGSTOP of the leader in the middle of a submission, beyond its session; then it wakes up, fence in hand."""
+    """SIGSTOP of the leader in the middle of a submission, beyond its session; then it resumes, with its old fence."""
     sleeper, epoch = cluster.leader(), cluster.epoch()
     others = [nimbus for nimbus in cluster.nimbuses if nimbus is not sleeper]
     sleeper.arm("uploaded", "stop")
@@ -123,7 +123,7 @@ def stop_leader(cluster: Cluster) -> None:
     def stood_down() -> bool:
         return sleeper.name in cluster.names("nimbuses")
 
-    # It may hear of its lost session before its write is sent; then there is none to refuse.
+    # It may learn of its lost session before its write is sent; then there is no write to refuse.
     wait_for(lambda: refused() or stood_down(), "the one that slept is refused by ZooKeeper, or stands down", pause=0.1)
     what = "ZooKeeper refused what the other wrote under its old fence" if refused() else "the other stood down"
     proof = f"{successor.name} leads; {what} when it woke up"
@@ -144,7 +144,7 @@ def _state(daemon: DaemonProcess) -> str:
 
 
 def gate(cluster: Cluster, times: int) -> None:
-    """The design's scenario: nobody who lacks code leads."""
+    """The design's scenario: a Nimbus that lacks code never leads."""
 
     def let_fetch(nimbus: DaemonProcess, *names: str) -> None:
         allowed = nimbus.folder / "local" / "may-fetch"
@@ -219,7 +219,7 @@ def lost_code(cluster: Cluster, times: int) -> None:
 
 
 def upgrade(cluster: Cluster, times: int) -> None:
-    """Every daemon is stopped and started again in turn, as for a new release; topologies run on."""
+    """Every daemon is restarted in turn, as for a new release; topologies keep running."""
     running(cluster)
     cluster.supervisor("s2")
     with Reads(lambda: [nimbus.name for nimbus in cluster.nimbuses if nimbus.answers]) as reads:
@@ -249,7 +249,7 @@ def partition(cluster: Cluster, times: int) -> None:
 
 
 def cut_off_leader(cluster: Cluster) -> None:
-    """Cuts the leader off from all ZooKeeper servers; nothing is closed, as when a cable is pulled."""
+    """Cuts the leader off from all ZooKeeper servers; no connection is closed, as when a cable is pulled."""
     cut, epoch = cluster.leader(), cluster.epoch()
     proxies = cluster.proxies[cut.folder.name]
     at = time.time()
@@ -267,7 +267,7 @@ def cut_off_leader(cluster: Cluster) -> None:
         proxy.mend()
     wait_for(lambda: not cluster.client(cut).cluster()["stale"], "it is up to date again")
     cluster.expect(cluster.leader() is successor, "leadership moved when it came back")
-    # What it fetched or not meanwhile: it can be the next leader.
+    # Whatever it has fetched meanwhile, it can be the next leader.
     for topology_id in cluster.watched:
         wait_for(lambda: cut.name in cluster.names("code", topology_id), "it has the code")  # noqa: B023
 
@@ -279,7 +279,7 @@ def _leads(nimbus: DaemonProcess) -> bool:
 
 
 def expired(cluster: Cluster, times: int) -> None:
-    """ZooKeeper gives up the leader's session, again and again."""
+    """ZooKeeper expires the leader's session, repeatedly."""
     running(cluster, proxied=True)
     for _ in range(min(times, 3)):
         expire_leader(cluster)
@@ -287,7 +287,7 @@ def expired(cluster: Cluster, times: int) -> None:
 
 
 def expire_leader(cluster: Cluster) -> None:
-    """Has ZooKeeper give up the leader's session while the leader runs on, and knows nothing of it."""
+    """Makes ZooKeeper expire the leader's session while the leader runs and does not know of it."""
     leader, epoch = cluster.leader(), cluster.epoch()
     queued = f"{cluster.root}/leader-lock/{cluster.names('leader-lock')[0]}"
     stat = cluster.stat(queued)

@@ -13,7 +13,7 @@ _NAME = "kept"
 
 
 def checkpoint(cluster: Cluster, times: int) -> None:
-    """Nothing begins from zero without a word: an empty checkpoint, another one, the right one, and none on purpose."""
+    """No topology silently begins from zero: an empty checkpoint, another one, the right one, and none on purpose."""
     cluster.nimbus("a")
     for name in ("s1", "s2"):
         cluster.supervisor(name)

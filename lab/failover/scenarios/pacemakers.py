@@ -1,4 +1,4 @@
-"""Pacemakers die, restart and are cut off: that moves no topology. A driver that really is silent is moved."""
+"""Pacemakers die, restart and are cut off; no topology moves. The topology of a truly silent driver is moved."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _CONF: Final[Mapping[str, Any]] = {
     "nimbus.monitor.freq.secs": 1,
 }
 _LONG: Final = 2 * TIMEOUT
-"""Seconds for which a fault lasts, where nothing may come of it."""
+"""Duration in seconds of a fault that must have no effect."""
 _MOST_QUESTIONS: Final = 64 << 20
-"""Bytes of questions that no buffers between a client and a server hold."""
+"""Bytes of requests; more than the buffers between a client and a server can hold."""
 _LOAD: Final = 500
 """Heartbeats a second of others, while a Pacemaker dies."""
 
@@ -57,7 +57,7 @@ def _begin(cluster: Cluster, pacemakers: int = 3) -> list[str]:
 
 
 def _summary(cluster: Cluster) -> dict[str, Any]:
-    """Returns what the leader's page of the cluster says."""
+    """Returns the content of the leader's page of the cluster."""
     leader = cluster.leader()
     found: dict[str, Any] = cluster.client(leader).page("/cluster/summary")
     return found
@@ -79,7 +79,7 @@ def _wait_unknown(cluster: Cluster, reason: str) -> str:
 
 
 def _wait_known(cluster: Cluster) -> None:
-    """Waits until the leader hears everybody again."""
+    """Waits until the leader receives all heartbeats again."""
 
     def says() -> bool:
         page = _summary(cluster)
@@ -93,7 +93,7 @@ def _wait_known(cluster: Cluster) -> None:
 
 
 def _lasts(cluster: Cluster) -> None:
-    """Lets a fault last for longer than a silent driver is given, while topologies work."""
+    """Keeps a fault for longer than the timeout of a silent driver, while topologies work."""
     end = time.monotonic() + _LONG
     while time.monotonic() < end:
         cluster.expect_progress()
@@ -103,7 +103,7 @@ def _lasts(cluster: Cluster) -> None:
 
 @contextlib.contextmanager
 def _load(cluster: Cluster) -> Iterator[list[int]]:
-    """Has others write heartbeats to every Pacemaker; yields how many each has answered."""
+    """Makes other clients write heartbeats to every Pacemaker; yields the number of answers of each."""
     done = threading.Event()
     counts = [0] * len(cluster.hearts)
 
@@ -150,7 +150,7 @@ def one(cluster: Cluster, times: int) -> None:
 
 
 def all_of_them(cluster: Cluster, times: int) -> None:
-    """All are killed, and start empty after a long while; a host dies meanwhile, and its topology is moved."""
+    """All are killed, and start empty much later; a host dies meanwhile, and its topology is moved."""
     ids = _begin(cluster)
     spare = cluster.supervisor("s3")
     wait_for(lambda: spare.name in cluster.names("supervisors"), "the third supervisor is up")
@@ -174,7 +174,7 @@ def all_of_them(cluster: Cluster, times: int) -> None:
 
 
 def restarted(cluster: Cluster, times: int) -> None:
-    """All are killed and started at once, empty, again and again."""
+    """All are killed and restarted at once, empty, repeatedly."""
     _begin(cluster)
     for _ in range(min(times, 3)):
         pids = [heart.pid for heart in cluster.hearts]
@@ -188,7 +188,7 @@ def restarted(cluster: Cluster, times: int) -> None:
 
 
 def cut_off_nimbuses(cluster: Cluster, times: int) -> None:
-    """Nimbuses reach one Pacemaker no more, then none; supervisors reach all of them."""
+    """Nimbuses lose one Pacemaker, then all; supervisors reach all of them."""
     _begin(cluster)
     for name in "ab":
         cluster.lines[name][0].cut()
@@ -225,7 +225,7 @@ def cut_off_supervisors(cluster: Cluster, times: int) -> None:
 
 
 def one_side(cluster: Cluster, times: int) -> None:
-    """One host reaches no Pacemaker, and ZooKeeper all the while: what ran there is moved to the side that can beat."""
+    """One host reaches no Pacemaker, but ZooKeeper: its topology is moved to a host whose heartbeats arrive."""
     ids = _begin(cluster)
     victim = host_of(cluster, ids[0])
     cluster.watched.pop(ids[0])
@@ -256,7 +256,7 @@ def half_open(cluster: Cluster, times: int) -> None:
 
 
 def never_reads(cluster: Cluster, times: int) -> None:
-    """Clients ask and ask, and never read an answer: the server drops them, and everybody else goes on."""
+    """Clients send requests and never read an answer: the server drops them, and all others continue."""
     _begin(cluster, 1)
     address = cluster.hearts[0].name
     host, _, port = address.rpartition(":")
@@ -290,7 +290,7 @@ def never_reads(cluster: Cluster, times: int) -> None:
 
 
 def clock(cluster: Cluster, times: int) -> None:
-    """Clocks jump to and fro: of a host while Pacemakers die, so that old heartbeats look newer, and of Pacemakers."""
+    """Clocks jump: of a host while Pacemakers die, so that old heartbeats look newer, and of Pacemakers."""
     ids = _begin(cluster)
     host = host_of(cluster, ids[0])
     for hours in (5, -7):
@@ -320,7 +320,7 @@ def clock(cluster: Cluster, times: int) -> None:
 
 
 def _dated(heart: DaemonProcess) -> str:
-    """Returns when a Pacemaker believes that it is, by a line that it logs about a message which is none."""
+    """Returns the time by a Pacemaker's clock, from the line that it logs about an invalid message."""
     host, _, port = heart.name.rpartition(":")
     before = len(heart.said)
     with socket.create_connection((host, int(port))) as client:

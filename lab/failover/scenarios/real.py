@@ -25,7 +25,7 @@ from lab.suite.processes import wait_for
 from storm_on_spark.cluster.code.packing.bundle import pack
 
 LOAD: Final = Load(messages=60_000, seconds=1500.0)
-"""More than a scenario takes: what is left when its faults are over comes without a pace."""
+"""More than a scenario takes; after its faults, the rest comes at full speed."""
 _PENDING: Final = 2000
 _START_SECS: Final = 480.0
 """More than a start takes, on a machine that does other work, too."""
@@ -63,7 +63,7 @@ class Running:
             "topology.max.spout.pending": _PENDING,
             "topology.checkpoint.dir": str(cluster.checkpoint(_NAME)),
         }
-        # Elsewhere, it is not a part of this package, all of which would have to go along.
+        # In another folder it is not part of this package, which would otherwise have to be shipped as a whole.
         source = cluster.folder / "sources" / "load.py"
         source.parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "lab" / "failover" / "job.py", source)
@@ -81,7 +81,7 @@ class Running:
         return found
 
     def complete(self) -> None:
-        """Has the rest of the load processed, waits for its end and applies the oracles."""
+        """Processes the rest of the load, waits for its end and applies the oracles."""
         cluster = self._cluster
         (self._ledger / HURRY).touch()
         wait_for(self._is_completed, "the topology is complete", 2 * _START_SECS, _POLL_SECS)
@@ -101,9 +101,10 @@ class Running:
 
 
 def in_turn(cluster: Cluster, times: int) -> None:
-    """Everything that a machine room has to offer, one after the other, to one topology that counts.
+    """All faults of a machine room, one after the other, against one topology that counts.
 
-    First whatever it must not notice: one driver runs it through all of that. Then its driver dies, and its hosts.
+    First the faults that it must not notice: one driver runs it through all of them. Then its driver dies, and its
+    hosts.
     """
     running = Running(cluster, 0)
     topology_id = running.topology_id
@@ -133,7 +134,7 @@ def in_turn(cluster: Cluster, times: int) -> None:
 
 
 def hosts(cluster: Cluster, times: int) -> None:
-    """A host dies again and again; spare drivers stand by on the other."""
+    """A host dies repeatedly; spare drivers are ready on the other."""
     running = Running(cluster, 1)
     for _ in range(times):
         for name in ("s1", "s2"):

@@ -44,7 +44,7 @@ def _session(conf: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fill(cluster: Cluster, session: ZooKeeperSession, made: int, topologies: int, supervisors: int) -> None:
-    """Makes topologies, whose code the Nimbus has, and supervisors that do nothing."""
+    """Creates topologies, whose code the Nimbus has, and supervisors that do nothing."""
     state = ClusterState(session)
     slots = tuple(range(6700, 6700 + -(-topologies // supervisors)))
     for number in range(supervisors):
@@ -95,7 +95,7 @@ def _fill(cluster: Cluster, session: ZooKeeperSession, made: int, topologies: in
 
 
 def _schedule(cluster: Cluster, session: ZooKeeperSession, topologies: int) -> float:
-    """Has a new leader assign all, has drivers own all, and takes both away; returns how long assigning took."""
+    """Makes a new leader assign all topologies and drivers claim them, and undoes both; returns the leader's time."""
     nimbus = cluster.nimbus("a")
     path = session.paths.of(ASSIGNMENTS)
 

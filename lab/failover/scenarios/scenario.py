@@ -1,4 +1,4 @@
-"""What a scenario is."""
+"""The definition of a scenario."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from lab.suite.processes import wait_for
 
 
 def story(cluster: Cluster, times: int) -> None:
-    """A leader sleeps in the middle of a submission and wakes up, the next one is killed, then a ZooKeeper server."""
+    """A leader is paused in the middle of a submission and resumes, the next one is killed, then a ZooKeeper server."""
     running(cluster, topologies=1, slots=3)
     stop_leader(cluster)
     kill_leader(cluster, "leader")

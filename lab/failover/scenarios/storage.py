@@ -1,4 +1,4 @@
-"""Code in storage that all Nimbuses share: a Delta table, HDFS. The storage fails, and leaders die over it."""
+"""Code in storage that all Nimbuses share: a Delta table, HDFS. The storage fails, and leaders die meanwhile."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LEAST_AGE_SECS = 2
 ONE_COPY = {"topology.min.replication.count": 1}
 """The storage makes copies, or doesn't."""
 RUNBOOK = {"topology.min.replication.count": 2, "topology.max.replication.wait.time.sec": -1}
-"""What the runbook says of three Nimbuses."""
+"""As the runbook recommends for three Nimbuses."""
 
 
 def delta(cluster: Cluster, times: int) -> None:
-    """A Delta table; where it belongs there is a file for a while."""
+    """A Delta table; for a while there is a file in place of its folder."""
     table = cluster.folder / "table"
     conf = {"storm.codedistributor.class": "delta", "storm.codedistributor.location": str(table)}
     _play(cluster, conf, "the Delta table with the code is gone", lambda: broken(table), RUNBOOK)

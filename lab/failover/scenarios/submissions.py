@@ -23,7 +23,7 @@ STEPS: Final = get_args(Step)
 def at_every_step(cluster: Cluster, times: int) -> None:
     """The leader dies at each step in turn."""
     for name in "abc":
-        # What a dead leader left on its disk goes after this period.
+        # Files that a dead leader left on its disk are removed after this period.
         cluster.nimbus(name, {"nimbus.code.sync.freq.secs": 2})
     running(cluster, "", 1)
     for step in STEPS:
@@ -39,7 +39,7 @@ def at_every_step(cluster: Cluster, times: int) -> None:
 
 
 def kill_leader_at(cluster: Cluster, step: str, conf: Mapping[str, Any] = NOTHING) -> None:
-    """Has the leader kill itself at a step of a submission; the client knows nothing of it and goes on."""
+    """Makes the leader kill itself at a step of a submission; the client does not know and continues."""
     leader = cluster.leader()
     leader.arm(step, "kill")
     name = f"submitted-{step}"
@@ -71,7 +71,7 @@ def _folder_of(nimbus: DaemonProcess) -> Path:
 
 @contextlib.contextmanager
 def broken(folder: Path) -> Iterator[None]:
-    """Has a file where a folder belongs, until the end of the context."""
+    """Puts a file in place of a folder, until the end of the context."""
     away = folder.with_name(f"{folder.name}-away")
     folder.rename(away)
     folder.write_text("no folder")
@@ -83,7 +83,7 @@ def broken(folder: Path) -> Iterator[None]:
 
 
 def fail_storage_of_leader(cluster: Cluster) -> None:
-    """Where the leader keeps code there is a file instead of a folder: the client is told."""
+    """A file is in place of the leader's folder of code: the client is told."""
     leader = cluster.leader()
     with broken(_folder_of(leader)):
         expect_refusal(cluster, "the leader's storage of code fails")
@@ -91,7 +91,7 @@ def fail_storage_of_leader(cluster: Cluster) -> None:
 
 
 def expect_refusal(cluster: Cluster, fault: str) -> None:
-    """Submits a topology that can't be taken in, and expects the leader to say so and to live on."""
+    """Submits a topology that can't be accepted, and expects the leader to say so and to survive."""
     leader = cluster.leader()
     try:
         cluster.submit(cluster.client(retries=2), "unkept")

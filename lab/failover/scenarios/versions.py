@@ -12,7 +12,7 @@ from storm_on_spark.testing.simulated.process import DaemonProcess
 
 
 def mixed(cluster: Cluster, times: int) -> None:
-    """Leadership goes to a later release and back, twice: what this one can't read runs on."""
+    """Leadership goes to a later release and back, twice: topologies that this release can't read keep running."""
     old = cluster.nimbus("a")
     cluster.leader()
     newer = cluster.nimbus("b", newer=True)
@@ -25,7 +25,7 @@ def mixed(cluster: Cluster, times: int) -> None:
     epoch = cluster.epoch()
     old.kill()
     _leads(cluster, newer, epoch)
-    # Written by the later release: the topology's record is what this one can't read.
+    # Written by the later release, so this one can't read the topology's record.
     client = cluster.client(newer)
     client.deactivate("steady-0")
     client.activate("steady-0")
@@ -35,7 +35,7 @@ def mixed(cluster: Cluster, times: int) -> None:
     epoch = cluster.epoch()
     newer.kill()
     _leads(cluster, old, epoch)
-    # It works: so it had its chance to end what it does not know.
+    # It works, so it had the chance to end topologies that it does not know.
     passing = cluster.submit(cluster.client(old), "passing", {"topology.min.replication.count": 1})
     cluster.wait_until_writing("passing")
     _tells(cluster, old, ids[0])
@@ -74,7 +74,7 @@ def _has_all(cluster: Cluster, nimbus: DaemonProcess, ids: list[str]) -> bool:
 
 
 def _tells(cluster: Cluster, nimbus: DaemonProcess, topology_id: str) -> None:
-    """Notes a problem if a Nimbus keeps to itself what it can't read."""
+    """Records a problem if a Nimbus does not report a record that it can't read."""
     problems = cluster.client(nimbus).cluster()["problems"]
     cluster.expect(any(topology_id in problem for problem in problems), f"{topology_id} is not named: {problems}")
     found = httpx.get(f"http://{nimbus.name}/api/v1/topology/{topology_id}", timeout=10, trust_env=False)

@@ -14,12 +14,12 @@ WORKER_SECS = 10.0
 DRIVER_SECS = 25.0
 """Progress resumes within this time when the driver itself has to be started again."""
 OWNERS_SECS = 40.0
-"""Where nobody can tell whether the driver before is dead, the next one waits for its silence."""
+"""If it is unknown whether the previous driver is dead, the next one waits until it has been silent."""
 
 _HEALED: Mapping[str, Any] = {"limit_secs": WORKER_SECS}
-"""Of faults after which the driver goes on by itself."""
+"""For faults after which the driver continues by itself."""
 _AGAIN: Mapping[str, Any] = {"limit_secs": DRIVER_SECS, "host_dies": True}
-"""Of faults after which the driver is started again, and its spout hosts with it."""
+"""For faults after which the driver is restarted, and its spout hosts with it."""
 _REALTIME = {"topology.profile": "realtime", "topology.partitions": 1}
 _MICRO_BATCHES = {"topology.profile": "latency"}
 _SHORT_TIMEOUT = {"topology.message.timeout.secs": pauses.TIMEOUT_SECS}

@@ -12,7 +12,7 @@ _HOUR = 3600
 _OFFSETS = (_HOUR, 0, -_HOUR, 0)
 """Each is an hour away from the one before, either way."""
 _LOOKED_AT_SECS = 10.0
-"""How long it may take until some process asks for the time."""
+"""Longest time until some process reads the clock."""
 
 
 def jumps(run: Run, times: int) -> None:
@@ -26,12 +26,12 @@ def jumps(run: Run, times: int) -> None:
         preload.shift_wall_clock(offset)
         at, shifted = time.monotonic_ns(), preload.shifted
         injection = run.injected(f"wall clock jumps by {offset - before:+} s", "", at)
-        # In real time messages are acked again before anybody has looked at that clock.
+        # In real time messages are acked again before any process has read that clock.
         until = time.monotonic() + _LOOKED_AT_SECS
         while offset and preload.shifted == shifted and time.monotonic() < until:
             time.sleep(0.1)
         read = preload.shifted - shifted
-        # The other way round the proof is that nobody gets a shifted time any more.
+        # In the other direction, the proof is that no process gets a shifted time any more.
         if bool(offset) != (read > 0):
             raise ScenarioError(f"the clock is {offset} s off, and {read} readings of it were shifted since")
         injection.proof = f"{read} readings of the clock were shifted since" if offset else "readings are right again"

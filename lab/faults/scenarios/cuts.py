@@ -1,4 +1,4 @@
-"""Connections break, and the processes at both ends live on."""
+"""Connections break, and the processes at both ends survive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIDFD_GETFD = 438
 
 
 def no_foreign_sockets() -> str | None:
-    """Why the sockets of another process can't be reached here; None if they can."""
+    """The reason why the sockets of another process can't be reached here; None if they can."""
     if not hasattr(os, "pidfd_open"):
         return "no pidfd_open on this system"
     ours, theirs = socket.socketpair()
@@ -80,7 +80,7 @@ def _sockets(pid: int) -> Iterator[int]:
 
 @contextmanager
 def _socket_of(pid: int, descriptor: int) -> Iterator[socket.socket]:
-    """The socket of another process. What is done to it is done to theirs; closing this leaves theirs open.
+    """The socket of another process. Operations affect that process's socket; closing this copy leaves it open.
 
     Raises:
         OSError: the process has none with this number, or the kernel doesn't allow it.

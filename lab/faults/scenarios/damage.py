@@ -1,8 +1,8 @@
-"""Files of the checkpoint are damaged while nobody looks.
+"""Files of the checkpoint are damaged while no driver runs.
 
-What a crash can do must not matter: the last record of a spout log is incomplete, and nobody was told of it. What no
-crash can do must be noticed: the topology refuses to start, in a sentence that says which file; once the file is put
-back, it continues as if nothing had been.
+Damage that a crash can cause must be harmless: the last record of a spout log is incomplete, and no process was told of
+it. Damage that no crash can cause must be noticed: the topology refuses to start, and names the file. Once the file is
+restored, it continues as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _GROWTH_SECS = 20.0
 def truncated_log(run: Run, times: int) -> None:
     """Kills the driver, and cuts the end off what a spout has written without the driver's knowledge.
 
-    The driver is stopped for a moment first. So the cut hits records of which it has not heard, as that of a
-    SIGKILL in the middle of a write does, but is sure to hit some.
+    The driver is paused for a moment first. So the cut hits records that the driver does not know of, as with a SIGKILL
+    in the middle of a write, but is sure to hit some.
     """
     run.start()
     for _ in run.moments(times):
@@ -48,12 +48,12 @@ def truncated_log(run: Run, times: int) -> None:
 
 
 def damaged_checkpoint(run: Run, times: int) -> None:
-    """Kills the driver and damages one file; then puts it back."""
+    """Kills the driver and damages one file; then restores it."""
     kinds = run.shuffled(_DAMAGES)
     run.start()
     for number in run.moments(max(times, len(kinds))):
         damage, expected = kinds[number % len(kinds)]
-        # Killed there, so that there are outcomes which nobody has saved.
+        # Killed there, so that there are outcomes that were not saved.
         run.trigger.touch()
         run.died()
         run.wait_until_gone()
@@ -103,7 +103,7 @@ def _cut_planned(run: Run) -> str:
 
 
 def _flip_spout_snapshot(run: Run) -> str:
-    # Without what is behind that was not planned: a record there that is damaged doesn't count.
+    # Without the unplanned records after it: damage there doesn't count.
     task, mark, path = _planned_segment(run)
     with path.open("r+b") as file:
         file.truncate(mark.position - _base(path))
@@ -200,4 +200,4 @@ _DAMAGES: tuple[tuple[Callable[[Run], str], str], ...] = (
     (_cut_manifest, r"CheckpointError: .*manifest\.json can't be read"),
     (_empty_offsets, r"CheckpointError: .*offset log .* can't be read"),
 )
-"""What is done to the checkpoint, and what the topology must say about it."""
+"""A damage to the checkpoint, and the message that the topology must give."""

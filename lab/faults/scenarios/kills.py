@@ -12,12 +12,12 @@ from storm_on_spark.testing import descendants, executors, kill_one, python_work
 
 
 def nothing(run: Run, times: int) -> None:
-    """No fault: what the figures are without one."""
+    """No fault: the figures without one."""
     run.start()
 
 
 def python_worker(run: Run, times: int) -> None:
-    """Kills a Python worker, whatever it is at."""
+    """Kills a Python worker, whatever it is doing."""
     run.start()
     for _ in run.moments(times):
         _kill_python_worker(run)
@@ -55,14 +55,14 @@ def change_of_profile(run: Run, times: int) -> None:
 
 
 def driver_in_recovery(run: Run, times: int) -> None:
-    """Kills the driver, and the next one before it has got anything done."""
+    """Kills the driver, and the next one before it has achieved anything."""
     run.start()
     for number in run.moments(times):
         at = time.monotonic_ns()
         run.kill_driver()
         while True:
             run.start()
-            # The moments that matter: Spark starts, the spouts are opened, the last micro-batch runs again.
+            # The important moments: Spark starts, the spouts are opened, the last micro-batch runs again.
             event, most = (("python", 4.0), ("session", 2.0), ("submitted", 1.0))[number % 3]
             run.wait_for(event)
             time.sleep(run.rng.uniform(0, most))
@@ -77,7 +77,7 @@ def driver_in_recovery(run: Run, times: int) -> None:
 
 
 def driver_before_commit(run: Run, times: int) -> None:
-    """Lets the driver die when the sink has told the outcomes and Spark has not committed the micro-batch."""
+    """Makes the driver die after the sink has reported the outcomes and before Spark has committed the micro-batch."""
     run.start()
     for _ in run.moments(times):
         _kill_before_commit(run)

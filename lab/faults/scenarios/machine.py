@@ -1,4 +1,4 @@
-"""The machine loses its power, and a writer that was replaced wakes up."""
+"""The machine loses its power, and a replaced writer resumes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAIT_SECS = 60.0
 
 
 def power(run: Run, times: int) -> None:
-    """Kills everything; of the checkpoint stays what a disk has kept for sure, and of the rest what it may have."""
+    """Kills everything; of the checkpoint remains the data forced to the disk, and a random part of the rest."""
     preload = Preload(run.folder)
     synced = Synced(run.folder / "synced", run.checkpoint)
     run.environment = {**preload.environment, **synced.environment}
@@ -46,7 +46,7 @@ def power(run: Run, times: int) -> None:
 
 
 def two_writers(run: Run, times: int) -> None:
-    """Lets a writer of the former driver append and begin segments while the next driver's spouts write."""
+    """Makes a writer of the former driver append and begin segments while the next driver's spouts write."""
     run.start()
     for _ in run.moments(times):
         at = time.monotonic_ns()
@@ -83,7 +83,7 @@ def _put_back(run: Run, times: int, parts: Sequence[tuple[str, str]]) -> None:
         part, words = parts[number % len(parts)]
         older, newer = run.folder / "older", run.folder / "newer"
         shutil.copytree(run.checkpoint / part, older)
-        # It must have got on by some micro-batches that need what will be gone.
+        # It must have progressed by some micro-batches that need the parts to be removed.
         at = time.monotonic_ns()
         run.restart()
         run.injected("a kill, to have an older copy", "ended by signal 9", at)
@@ -104,7 +104,7 @@ def _put_back(run: Run, times: int, parts: Sequence[tuple[str, str]]) -> None:
 
 
 def no_power() -> str | None:
-    """Returns why a power loss can't be played here."""
+    """Returns why a power failure can't be simulated here."""
     if not compiler():
         return "needs a C compiler"
     return None if knows_births(Path(tempfile.gettempdir())) else "needs a file system that knows when files were made"

@@ -1,4 +1,4 @@
-"""Two drivers that both take themselves for the owner of one checkpoint."""
+"""Two drivers that each believe to own the same checkpoint."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from lab.suite.scenario import ScenarioError
 
 _REPLACED = "was taken over"
 _RACES = ("CONCURRENT_STREAM_LOG_UPDATE", "another one runs on this checkpoint")
-"""Words of Spark and of ours for two drivers that plan the same micro-batch."""
+"""Messages of Spark and of this project about two drivers that plan the same micro-batch."""
 
 
 def two_owners(run: Run, times: int) -> None:
-    """Freezes the driver with all its processes, starts another one as if on another machine, and lets it thaw.
+    """Freezes the driver with all its processes, starts another one as if on another machine, and thaws the first.
 
-    The new driver has process ids of its own, so it can't see that the old one is there. The old one wakes up while the
-    new one works. It must end by itself. It may have had a plan in hand that it writes before it ends; then the new one
-    ends as well, and the next start goes on.
+    The new driver has separate process ids, so it can't see the old one. The old one resumes while the new one works.
+    It must end by itself. It may write a finished plan before it ends; then the new one ends as well, and the next
+    start continues.
     """
     run.start()
     for _ in run.moments(times):
@@ -27,7 +27,7 @@ def two_owners(run: Run, times: int) -> None:
         at = time.monotonic_ns()
         run.start(elsewhere=True)
         run.wait_for("submitted")
-        # Anywhere in the new one's first micro-batches.
+        # At any moment in the new one's first micro-batches.
         time.sleep(run.rng.uniform(0, 2))
         reason = run.thaw()
         if not any(word in reason for word in (_REPLACED, *_RACES)):
@@ -44,7 +44,7 @@ def two_owners(run: Run, times: int) -> None:
 
 
 def no_namespaces() -> str | None:
-    """Returns why no driver can have process ids of its own here."""
+    """Returns why a driver can't have separate process ids here."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return "needs root and unshare, for process ids of its own"
     return None

@@ -1,4 +1,4 @@
-"""Processes are stopped by SIGSTOP, for longer than a message may take, and go on by SIGCONT."""
+"""Processes are stopped by SIGSTOP, for longer than the message timeout, and continued by SIGCONT."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from storm_on_spark.testing import descendants, python_workers, spout_hosts
 
 TIMEOUT_SECS = 5
 PAUSE_SECS = 2.4 * TIMEOUT_SECS
-"""Beyond twice the timeout: what is pending when the pause begins fails."""
+"""More than twice the timeout: messages that are pending when the pause begins fail."""
 
 
 def everybody(run: Run, times: int) -> None:
@@ -32,7 +32,7 @@ def everybody(run: Run, times: int) -> None:
 
 
 def live_process(run: Run, times: int) -> None:
-    """Stops the live process that leads, and one that follows, in turn; whoever asks one in vain ends it."""
+    """Stops the leading live process and a following one, in turn; a process that gets no answer from one ends it."""
     roles = run.shuffled(["process", "member"])
     run.start()
     for number in run.moments(times, PAUSE_SECS):
@@ -58,7 +58,7 @@ def _pause(run: Run, who: str, pids: list[int], *, may_end: bool = False) -> Non
 
 
 def stop(pid: int) -> None:
-    """Stops a process and waits until it stands still.
+    """Stops a process and waits until it has stopped.
 
     Raises:
         ScenarioError: it does not.
@@ -72,7 +72,7 @@ def stop(pid: int) -> None:
 
 
 def has_ended(pid: int) -> bool:
-    """Returns whether a process is gone, or would be if its parent had looked."""
+    """Returns whether a process has ended, reaped or not."""
     try:
         return state(pid) == "Z"
     except OSError:

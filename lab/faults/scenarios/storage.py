@@ -1,4 +1,4 @@
-"""The disk under the checkpoint is full or fails, and then it is well again."""
+"""The disk with the checkpoint is full or fails, and then recovers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lab.suite.scenario import ScenarioError
 _DISK_MB = 256
 _FILL_SECS = 60.0
 _PLACES = (".", "offsets", "commits", "state", "storm/outcomes")
-"""Where in the checkpoint writes fail: everywhere, in Spark's folders, in ours."""
+"""Where in the checkpoint writes fail: everywhere, in Spark's folders, or in those of Storm on Spark."""
 
 
 def full_checkpoint(run: Run, times: int) -> None:
@@ -31,12 +31,12 @@ def full_spout_log(run: Run, times: int) -> None:
 
 
 def errors_in_checkpoint(run: Run, times: int) -> None:
-    """Lets writes to the checkpoint fail: to all of it or to one of its folders."""
+    """Makes writes to the checkpoint fail: to all of it or to one of its folders."""
     _refuse(run, times, [run.checkpoint / place for place in run.shuffled(_PLACES)])
 
 
 def errors_in_spout_log(run: Run, times: int) -> None:
-    """Lets writes to the spout logs fail."""
+    """Makes writes to the spout logs fail."""
     _refuse(run, times, [run.spouts])
 
 
@@ -58,7 +58,7 @@ def _fill_up(run: Run, times: int, place: Path) -> None:
     for _ in run.moments(times):
         deadline = time.monotonic() + _FILL_SECS
         with ballast.open("ab", buffering=0) as file:
-            # Again and again: the topology deletes what it needs no more, and would continue with the space.
+            # Repeatedly: the topology deletes old files, and would otherwise continue with the freed space.
             while not run.ended():
                 _fill(file.fileno())
                 if time.monotonic() > deadline:
@@ -98,7 +98,7 @@ def _small_disk(place: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # Lazily: whatever still has a file open there is about to be killed.
+        # Lazily: processes with open files there are about to be killed.
         subprocess.run(["umount", "--lazy", place], check=True)
 
 
