@@ -256,7 +256,7 @@ class Run:
             raise ScenarioError(f"the driver ended with status {status}: {self.reason()}")
 
     def restart(self) -> None:
-        """Restarts the driver and waits until the topology is submitted; all earlier processes must have ended by then."""
+        """Restarts the driver and waits until the topology is submitted; by then all earlier processes have ended."""
         before = self.starts
         self.start()
         self.wait_for("submitted")
