@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, Generic
 from urllib.parse import parse_qs
 
 import anyio
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -22,6 +22,7 @@ from storm_on_spark.cluster.http.messages import path_parameter, read_body
 from storm_on_spark.cluster.security.permissions import page_right
 from storm_on_spark.web.access.gate import SAFE_HEADERS, Gate
 from storm_on_spark.web.access.sessions import Session
+from storm_on_spark.web.looks import Look, Looks
 from storm_on_spark.web.model import RefusedError
 from storm_on_spark.web.pages.question import Asked, S
 from storm_on_spark.web.pages.registry import Book, Page
@@ -59,6 +60,7 @@ class App(Generic[S]):
         self._live_secs = live_secs
         self._renderer = Renderer()
         self._rates = Rates()
+        self._looks = Looks()
         self._live = 0
         self._closing = False
 
@@ -202,31 +204,38 @@ class App(Generic[S]):
             )
             if "text/event-stream" in request.headers.get("accept", ""):
                 return await self._stream(page, question, request)
-            values = await run_in_threadpool(page.make, question)
-            if isinstance(values, str):
-                return RedirectResponse(values, 303)
-            return self._html(page.template, request, values)
+            look, _ = await self._look(page, question, request)
+            if look.to:
+                return RedirectResponse(look.to, 303)
+            return self._html(page.template, request, {**look.values, "live": look.live})
 
         return show
+
+    async def _look(self, page: Page[S], question: Asked[S], request: Request) -> tuple[Look, float]:
+        """Returns what a page shows to everybody, and how long that took."""
+        # Not of this session: what is made once is shown to all.
+        common, renderer = {**self._common(request), "session": None, "may_act": False}, self._renderer
+
+        def make() -> Look:
+            values = page.make(question)
+            if isinstance(values, str):
+                return Look({}, Markup(""), values)
+            return Look(values, renderer.live(page.template, {**common, **values}))
+
+        return await self._looks.of((request.url.path, request.url.query), make, far=page.far)
 
     async def _stream(self, page: Page[S], question: Asked[S], request: Request) -> Response:
         if self._live >= _MOST_LIVE or self._closing:
             return Response(status_code=503, headers={"Retry-After": "10"})
-        common = self._common(request)
-        gate, renderer = self._gate, self._renderer
-
-        def part() -> str:
-            values = page.make(question)
-            return "" if isinstance(values, str) else renderer.live(page.template, {**common, **values})
+        gate = self._gate
 
         async def events() -> AsyncIterator[bytes]:
             self._live += 1
             try:
                 last = ""
                 while not self._closing and (gate.session(request) is not None or not gate.login.required):
-                    begun = time.monotonic()
-                    html = await run_in_threadpool(part)
-                    spent = time.monotonic() - begun
+                    look, spent = await self._look(page, question, request)
+                    html = str(look.live)
                     if html != last:
                         last = html
                         lines = lines_of(html.replace("\r", "\n"))
@@ -255,7 +264,10 @@ class App(Generic[S]):
         about = {"subject": subject, "back": path(self._book.subject, subject)}
         if form.get("sure") != "yes":
             return self._html("confirm.html", request, {**about, "action": action, "options": form})
-        said = await run_in_threadpool(self._site.act, subject, known, form, session.name)
+        try:
+            said = await run_in_threadpool(self._site.act, subject, known, form, session.name)
+        finally:
+            self._looks.forget()
         logger.info("%s: %s of %s by the pages", session.name, action, subject)
         gone = action in _ENDS
         return self._html("done.html", request, {**about, "said": said, "gone": gone})

@@ -130,8 +130,8 @@ class Renderer:
         """Returns a whole page."""
         return self._templates.get_template(template).render(values)
 
-    def live(self, template: str, values: Mapping[str, Any]) -> str:
-        """Returns the part of it that changes."""
+    def live(self, template: str, values: Mapping[str, Any]) -> Markup:
+        """Returns the part of it that changes; a page that is given it as `live` doesn't make it again."""
         found = self._templates.get_template(template)
-        context = found.new_context(dict(values))
-        return "".join(found.blocks["live"](context))
+        block = found.blocks.get("live")
+        return Markup("") if block is None else Markup("").join(map(Markup, block(found.new_context(dict(values)))))

@@ -21,6 +21,8 @@ class Page(Generic[S]):
     template: str
     make: Callable[[Asked[S]], dict[str, Any] | str]
     """Returns what its template shows, or the path of the page to go to instead."""
+    far: bool = False
+    """Whether this asks other hosts."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,14 @@ PAGES: Final[tuple[Page[Site], ...]] = (
     Page("/supervisors", "supervisors.html", site.supervisors),
     Page("/configuration", "configuration.html", site.configuration),
     Page("/changes", "changes.html", site.changes),
-    Page("/logs", "logs.html", logs.logs),
+    Page("/logs", "logs.html", logs.logs, far=True),
     Page("/topology/{id}", "topology.html", topology.topology),
     Page("/topology/{id}/errors", "errors.html", topology.errors),
-    Page("/topology/{id}/samples", "samples.html", samples.samples),
-    Page("/topology/{id}/tree/{root}", "tree.html", samples.tree),
+    Page("/topology/{id}/samples", "samples.html", samples.samples, far=True),
+    Page("/topology/{id}/tree/{root}", "tree.html", samples.tree, far=True),
     Page("/topology/{id}/configuration", "configuration.html", topology.configuration),
     Page("/topology/{id}/changes", "changes.html", topology.changes),
-    Page("/topology/{id}/logs", "logs.html", logs.logs),
+    Page("/topology/{id}/logs", "logs.html", logs.logs, far=True),
     Page("/topology/{id}/component/{component}", "component.html", topology.component),
     Page("/topology/{id}/component/{component}/task/{task}", "task.html", topology.task),
 )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from storm_on_spark.api.config.secrets import hidden
@@ -46,13 +45,10 @@ from storm_on_spark.web.model import (
 )
 from storm_on_spark.web.settings import UiSettings
 from storm_on_spark.web.sites.levels import level_told, wanted_level
+from storm_on_spark.web.sites.once import Once
 from storm_on_spark.web.sites.sampling import sample_told, wanted_sample
 
-_KEPT_SECS: Final = 0.5
-"""For how long an answer serves all browsers that ask."""
 _CLIENT_KEYS: Final = ("nimbus.auth.", "nimbus.thrift.port", "storm.tls.ca.file")
-
-T = TypeVar("T")
 
 _SAMPLE_BYTES: Final = 512 << 10
 """At the end of the file of samples."""
@@ -71,12 +67,9 @@ class ClusterSite:
 
     def __init__(self, control: Control, clock: Callable[[], float] = time.monotonic) -> None:
         self._control = control
-        self._clock = clock
-        self._lock = threading.Lock()
+        self._once = Once(clock)
         #: By topology id; looked at more often than they change.
         self._confs, self._links, self._shapes = Kept[dict[str, Any]](), Kept[tuple[Link, ...]](), Kept[Shape]()
-        #: By what was asked: when it was worked out, and the answer.
-        self._kept: dict[str, tuple[float, object]] = {}
         enabled = UiSettings.of(control.conf).actions_enabled
         self.actions: tuple[ActionName, ...] = ALL_ACTIONS if enabled else ()
 
@@ -86,17 +79,17 @@ class ClusterSite:
 
     def cluster(self) -> ClusterView | None:
         """Returns the daemons."""
-        return self._once("cluster", self._cluster)
+        return self._once.of("cluster", self._cluster)
 
     def topologies(self) -> list[TopologyView]:
         """Returns all topologies, by name."""
-        return self._once("topologies", self._topologies)
+        return self._once.of("topologies", self._topologies)
 
     def topology(self, topology_id: str) -> TopologyView:
         """Returns one, with its errors."""
         base = self._control.topology(topology_id)
         picture = Picture.of(self._control)
-        errors = self._once(f"errors {topology_id}", lambda: self._control.errors(topology_id))
+        errors = self._once.of(f"errors {topology_id}", lambda: self._control.errors(topology_id))
         found = beat_errors(picture, topology_id) if errors is None else errors
         return self._view(picture, base, found)
 
@@ -107,7 +100,7 @@ class ClusterSite:
     def samples(self, topology_id: str) -> Samples:
         """Returns the last samples, from the file that the driver keeps beside its log."""
         base = self._control.topology(topology_id)
-        return Samples(base.debug, self._once(f"samples {topology_id}", lambda: self._events(topology_id)))
+        return Samples(base.debug, self._once.of(f"samples {topology_id}", lambda: self._events(topology_id)))
 
     def _events(self, topology_id: str) -> tuple[TupleEvent, ...]:
         where = self._control.snapshot().assignments.get(topology_id)
@@ -178,13 +171,13 @@ class ClusterSite:
         """Returns who changed what, newest first."""
         return [
             Change(each.time, each.who, each.what, each.topology_id)
-            for each in self._once("changes", self._control.changes)
+            for each in self._once.of("changes", self._control.changes)
             if topology_id in ("", each.topology_id)
         ]
 
     def logs(self, topology_id: str) -> list[LogFile]:
         """Returns the drivers' logs on all hosts that answer."""
-        return self._once(f"logs {topology_id}", lambda: self._logs(topology_id))
+        return self._once.of(f"logs {topology_id}", lambda: self._logs(topology_id))
 
     def read_log(self, log: str, start: int, length: int) -> LogPart:
         """Returns a part of the log of a driver."""
@@ -198,17 +191,6 @@ class ClusterSite:
         return LogPart(part.data.decode(errors="replace"), part.start, part.size)
 
     # How.
-
-    def _once(self, what: str, make: Callable[[], T]) -> T:
-        """Returns an answer, worked out again only when it is no longer fresh; others wait for who works it out."""
-        with self._lock:
-            now = self._clock()
-            kept = self._kept.get(what)
-            if kept is None or now - kept[0] > _KEPT_SECS:
-                self._kept = {name: each for name, each in self._kept.items() if now - each[0] <= _KEPT_SECS}
-                self._kept[what] = kept = now, make()
-            found: T = kept[1]  # type: ignore[assignment]
-            return found
 
     def _client(self) -> NimbusClient:
         conf = {key: value for key, value in self._control.conf.items() if key.startswith(_CLIENT_KEYS)}

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeVar, get_args
+from typing import Final, Literal, Protocol, get_args
 
 from storm_on_spark.api.config.secrets import hidden, scrubbed
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import UnavailableError
 from storm_on_spark.web.model import Change, RefusedError
+from storm_on_spark.web.sites.once import Once
 from storm_on_spark.xd.admin.picture import parsed_as
 from storm_on_spark.xd.admin.rest.app import Parts
 from storm_on_spark.xd.admin.rest.lifecycle import Lifecycle
@@ -23,13 +23,9 @@ from storm_on_spark.xd.tree.nodes import Kind, ModuleName
 StreamAction = Literal["deploy", "undeploy", "destroy"]
 STREAM_ACTIONS: Final[tuple[StreamAction, ...]] = get_args(StreamAction)
 
-_KEPT_SECS: Final = 0.5
-"""For how long an answer serves all browsers that ask."""
 _MOST_RATES: Final = 20
 """A container tells the rates of so many modules, the busiest."""
 _DONE: Final = {"deploy": "deployed", "undeploy": "undeployed", "destroy": "destroyed"}
-
-T = TypeVar("T")
 
 
 class Known(Protocol):
@@ -172,22 +168,19 @@ class StreamsSite:
         self._known = known
         self._address = address
         self._connected = connected
-        self._clock = clock
+        self._once = Once(clock)
         self.now = now
         self.actions = tuple(actions)
-        self._lock = threading.Lock()
-        #: By what was asked: when it was worked out, and the answer.
-        self._kept: dict[str, tuple[float, object]] = {}
         self._away_since: float | None = None
         self._lifecycle = Lifecycle("stream", parts.definitions, parts.runtime, lambda name, text: None)
 
     def admin(self) -> AdminView:
         """Returns the admins and containers."""
-        return self._once("admin", self._admin)
+        return self._once.of("admin", self._admin)
 
     def streams(self) -> dict[str, StreamView]:
         """Returns all streams, by name."""
-        return self._once("streams", self._streams)
+        return self._once.of("streams", self._streams)
 
     def stream(self, name: str) -> StreamView:
         """Returns one.
@@ -202,11 +195,11 @@ class StreamsSite:
 
     def instances(self) -> dict[str, list[Instance]]:
         """Returns the instances of modules of streams and jobs, by container."""
-        return self._once("instances", self._instances)
+        return self._once.of("instances", self._instances)
 
     def changes(self) -> list[Change]:
         """Returns who changed what, newest first."""
-        found = self._once("changes", self._parts.changes.all)
+        found = self._once.of("changes", self._parts.changes.all)
         return [Change(each.time, each.who, each.what, each.name) for each in found]
 
     def act(self, subject: str, action: StreamAction, options: Mapping[str, str], who: str) -> str:
@@ -243,24 +236,10 @@ class StreamsSite:
             self._parts.changes.note(who, f"{what} (its end was not seen)", subject)
             raise
         self._parts.changes.note(who, what, subject)
-        with self._lock:
-            self._kept.clear()
+        self._once.forget()
         return f"Stream {subject} is {state}."
 
     # How.
-
-    def _once(self, what: str, make: Callable[[], T]) -> T:
-        """Returns an answer, worked out again only when it is no longer fresh."""
-        with self._lock:
-            now = self._clock()
-            kept = self._kept.get(what)
-            if kept is not None and now - kept[0] <= _KEPT_SECS:
-                found: T = kept[1]  # type: ignore[assignment]
-                return found
-        made = make()
-        with self._lock:
-            self._kept[what] = now, made
-        return made
 
     def _admin(self) -> AdminView:
         containers = tuple(sorted(self._parts.runtime.containers(), key=lambda each: (each.host, each.container_id)))
