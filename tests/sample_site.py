@@ -12,11 +12,13 @@ from storm_on_spark.api.info import (
     ComponentWindow,
     ErrorInfo,
     LatencyInfo,
+    LoadInfo,
     StreamCounts,
     TaskCounts,
     TopologyInfo,
     WindowInfo,
 )
+from storm_on_spark.api.times import RoundTime
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.samples.events import TupleEvent
 from storm_on_spark.web.model import (
@@ -63,6 +65,44 @@ def window_of(name: str, components: Mapping[str, ComponentInfo], parts: list[Pa
     return WindowInfo(name, 600.0, found, latency)
 
 
+def load(rounds: tuple[RoundTime, ...] = ()) -> LoadInfo:
+    spent = {"queryPlanning": 15, "latestOffset": 9, "walCommit": 12, "commitOffsets": 8}
+    reports = [
+        {"batchId": at, "durationMs": {**spent, "addBatch": 80 + more, "triggerExecution": 140 + more}}
+        for at in range(40)
+        for more in [at % 7 * 20]
+    ]
+    return LoadInfo(batches=BatchTimes.of(reports).batches, rounds=rounds)
+
+
+def real_time() -> TopologyView:
+    """Executes rounds between micro-batches."""
+    view = view_of(
+        "in-real-time", [part("numbers", "spout", 1), part("double", "bolt", 3)], [], {"numbers": (800_000, None)}
+    )
+    assert view.info is not None
+    rounds = tuple(
+        RoundTime(
+            NOW - 40 + at,
+            1.0,
+            900 + at,
+            1800 + 40 * (at % 9),
+            {
+                "spouts emit": 120.0 + 9 * (at % 9),
+                "spouts write": 60.0,
+                "reads tuples": 41.5,
+                "bolts and ackers": 230.0 + 30 * (at % 5),
+                "logs rounds": 35.0,
+                "tells spouts": 20.0,
+                "saves state": 15.0 if at % 4 else 90.0,
+                "waits": 500.0,
+            },
+        )
+        for at in range(40)
+    )
+    return dataclasses.replace(view, info=dataclasses.replace(view.info, mode="real time", load=load(rounds)))
+
+
 def view_of(
     name: str,
     parts: list[Part],
@@ -93,7 +133,9 @@ def view_of(
     info = TopologyInfo(
         name, "ACTIVE", uptime, emitted, emitted, max(0, emitted - failed), failed, 17, latency, components
     )
-    info = dataclasses.replace(info, windows={name: window_of(name, components, parts) for name in WINDOWS})
+    info = dataclasses.replace(
+        info, windows={name: window_of(name, components, parts) for name in WINDOWS}, load=load()
+    )
     stages = (
         (0, "source", tuple(p.id for p in parts if p.is_spout)),
         (1, "stateful", tuple(p.id for p in parts if not p.is_spout)),
@@ -231,7 +273,9 @@ class SampleSite:
 
     def __init__(self, *views: TopologyView, is_cluster: bool = True) -> None:
         self.is_cluster = is_cluster
-        self.views = {view.id: view for view in views or (word_count(), large(), harmful(), single(), silent())}
+        self.views = {
+            view.id: view for view in views or (word_count(), large(), harmful(), single(), silent(), real_time())
+        }
         self.rates: dict[str, float] = {}
         self.levels = {HARM: ChangedLevel(HARM, "DEBUG", NOW + 600)}
         self.events = sampled()
@@ -270,15 +314,6 @@ class SampleSite:
             return self.views[topology_id]
         except KeyError:
             raise NotAliveError(f"there is no topology {topology_id[:200]!r}") from None
-
-    def batch_times(self, topology_id: str) -> BatchTimes | None:
-        spent = {"queryPlanning": 15, "latestOffset": 9, "walCommit": 12, "commitOffsets": 8}
-        reports = [
-            {"batchId": at, "durationMs": {**spent, "addBatch": 80 + more, "triggerExecution": 140 + more}}
-            for at in range(40)
-            for more in [at % 7 * 20]
-        ]
-        return BatchTimes.of(reports)
 
     def samples(self, topology_id: str) -> Samples:
         known = self.topology(topology_id).shape.parts

@@ -14,6 +14,7 @@ from storm_on_spark.api.text import html
 from storm_on_spark.api.text.moments import occurred
 from storm_on_spark.api.text.traces import location
 from storm_on_spark.api.text.wording import milliseconds
+from storm_on_spark.api.times import BatchTime, RoundTime
 
 COUNTERS: Final = ("executed", "emitted", "transferred", "acked", "failed")
 """Names of a component's counters, in the order in which tables show them."""
@@ -249,6 +250,10 @@ class LoadInfo:
     """By spout task: tuples in its log that no micro-batch has taken yet."""
     batch_ms: Mapping[str, float] = field(default_factory=dict)
     """Where the time of the last micro-batches went: the median of each part, in ms; empty before the first."""
+    batches: tuple[BatchTime, ...] = ()
+    """The last micro-batches, oldest first."""
+    rounds: tuple[RoundTime, ...] = ()
+    """The last seconds in real time, oldest first; empty where tuples wait for micro-batches."""
     state_rows: int = 0
     """Entries of all state stores."""
     state_bytes: int = 0

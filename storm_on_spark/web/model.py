@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, Protocol
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.api.info import ComponentInfo, ErrorInfo, TopologyInfo
 from storm_on_spark.api.streams.constants import is_system_id
-from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.samples.events import TupleEvent
 
 ActionName = Literal["activate", "deactivate", "rebalance", "kill", "sample", "log-level"]
@@ -291,9 +290,6 @@ class Site(Subjects, Protocol):
         Raises:
             NotAliveError: there is none of that id.
         """
-
-    def batch_times(self, topology_id: str) -> BatchTimes | None:
-        """Returns where the time of the last micro-batches went; None if that is not known here."""
 
     def samples(self, topology_id: str) -> Samples:
         """Returns the last samples of a topology's tuples; none where they can't be read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import msgspec
@@ -26,6 +26,8 @@ _MAX_MESSAGE = 8000
 _MAX_BEAT_MESSAGE = 500
 _MAX_METRICS = 300
 """Metrics in a beat, and values of single tasks in it: a timer takes half a kilobyte."""
+_TIMES = 20
+"""Micro-batches and seconds of rounds whose times are in a beat: a tenth of a kilobyte each."""
 
 
 class Reports:
@@ -95,7 +97,7 @@ def _apart(info: TopologyInfo) -> dict[str, Any]:
     """Returns windows and load as a beat has them."""
     found: dict[str, Any] = {"windows": pack_windows(info.windows)} if info.windows else {}
     if info.load is not None:
-        load = asdict(info.load)
+        load = asdict(replace(info.load, batches=info.load.batches[-_TIMES:], rounds=info.load.rounds[-_TIMES:]))
         # Keys of JSON objects are texts.
         for name in ("pending", "backlog"):
             load[name] = {str(task): count for task, count in load[name].items()}

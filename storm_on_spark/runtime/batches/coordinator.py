@@ -29,6 +29,7 @@ from storm_on_spark.runtime.batches.live_process import LiveProcess
 from storm_on_spark.runtime.batches.metrics import Metrics
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.recorder import Recorder
+from storm_on_spark.runtime.batches.round_times import RoundTimes
 from storm_on_spark.runtime.batches.rules import events
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, beside_native
 from storm_on_spark.runtime.batches.rules.reading import ReadingRules
@@ -48,8 +49,6 @@ from storm_on_spark.runtime.storage.durable import Durable
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECS = 0.5
-"""So often it is looked in real time whether the live process is still there: a third of a millisecond each."""
 _CHECKPOINTS_A_LOG = 4
 """Checkpoints for the bytes that may wait in a log, at least: a spout is held back when it is full."""
 _OPEN_SECONDS = 120.0
@@ -104,8 +103,7 @@ class Coordinator:
         self._wiring = Wiring(spec.plan)
         settings, tracking = BatchSettings.of(spec.plan.conf), TrackingSettings.of(spec.plan.conf)
         self._groups = spout_groups(spec.plan)
-        #: When the live process was looked at.
-        self._looked_at = 0.0
+        self.round_times = RoundTimes()
         self._reading = ReadingRules(
             {
                 spec.plan.components[native].tasks[0]: self._wiring.settings(SpoutSettings, native).max_pending
@@ -309,8 +307,8 @@ class Coordinator:
         """Lets spouts know of the live process, and the rules whether tuples are executed there."""
         if self._live is None:
             return
-        self._looked_at = time.monotonic()
-        found = self._live.look(self._clock.now_ms(), self._looked_at)
+        found = self._live.look(self._clock.now_ms(), time.monotonic())
+        self.round_times.look(time.time(), found, self.metrics.spouts_secs, self.metrics.spout_totals().emitted)
         self._step(events.WentLive(found is not None and found.live))
         if found is not None:
             for host in self._hosts:

@@ -10,12 +10,32 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.spouts.log import Mark
 
 
+class Spent(NamedTuple):
+    """What the main thread of a live process has done since its start, in seconds."""
+
+    rounds: int = 0
+    """Their number."""
+    waits: float = 0.0
+    """For tuples."""
+    reads: float = 0.0
+    """What spouts have written."""
+    executes: float = 0.0
+    """Bolts and ackers; where several processes share them, until the last of these is ready."""
+    logs: float = 0.0
+    """Rounds, to disk."""
+    tells: float = 0.0
+    """Outcomes, to spouts."""
+    saves: float = 0.0
+    """State, and hands it to a micro-batch."""
+
+
 class Status(NamedTuple):
     """How a live process is."""
 
     pid: int
     live: bool
     """Whether it executes tuples."""
+    spent: Spent = Spent()
 
 
 class LiveProcess(Protocol):

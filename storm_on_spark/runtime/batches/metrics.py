@@ -60,6 +60,8 @@ class Metrics:
         self._reported: dict[int | None, tuple[float, int]] = {}
         self._lock = threading.Lock()
         self._spouts: dict[int, SpoutStats] = {}
+        #: Seconds in which all spouts emitted, and in which they wrote their logs.
+        self.spouts_secs = 0.0, 0.0
         #: What spout tasks did in processes that are gone, by task.
         self._earlier: dict[int, SpoutStats] = {}
         self._bolts: dict[str, TaskMetrics] = {}
@@ -73,6 +75,8 @@ class Metrics:
         with self._lock:
             before = self._spouts.get(progress.task, SpoutStats())
             self._spouts[progress.task] = progress.stats
+            emitting, writing = self.spouts_secs
+            self.spouts_secs = emitting + progress.emitting_secs, writing + progress.writing_secs
             self.latencies.merge(progress.latencies)
             self.recorder.count(component, progress.task, _news(before, progress))
             self._registered.add(component, progress.task, progress.registered)

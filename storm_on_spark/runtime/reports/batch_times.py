@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from storm_on_spark.api.text import html
 from storm_on_spark.api.text.charts import stacked_bars
+from storm_on_spark.api.times import BatchTime
 
 _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "asks for news": ("latestOffset", "getBatch"),
@@ -20,21 +21,6 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
 """What Spark's names of durations are here. `executes` has spouts' tuples, bolts, ackers and sinks."""
 _REST: Final = "other"
 _WHOLE: Final = "triggerExecution"
-
-
-@dataclass(frozen=True)
-class BatchTime:
-    """The time of one micro-batch."""
-
-    number: int
-    """Spark's number of it."""
-    parts: Mapping[str, float]
-    """Milliseconds by part, in the order in which they are spent."""
-
-    @property
-    def whole(self) -> float:
-        """Milliseconds of the whole micro-batch."""
-        return sum(self.parts.values())
 
 
 @dataclass(frozen=True)

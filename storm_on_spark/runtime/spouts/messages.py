@@ -159,6 +159,10 @@ class Progress:
     """Messages of a native spout's rows that are kept for another attempt, or under way in it."""
     waiting: int = 0
     """Those that are kept and not under way: an inactive spout keeps them for its next start."""
+    emitting_secs: float = 0.0
+    """Seconds in `next_tuple` since the last message."""
+    writing_secs: float = 0.0
+    """Seconds in which it wrote its log since then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,8 @@ class TaskLoop:
         #: None until there was a report, which tells how many messages are pending after a restart.
         self._reported: SpoutStats | None = None
         self._saved_batch = task.settled_batch
+        #: Seconds in which it emitted, and in which it wrote its log, since the last report.
+        self._emitting_secs = self._writing_secs = 0.0
         #: When registered metrics were reported last.
         self._told_metrics_at = task.now()
 
@@ -105,6 +107,7 @@ class TaskLoop:
         for instruction in self._rules.step(_TURNS[active], now):
             assert isinstance(instruction, pacing.Burst)
             emitted = self._burst(instruction, now)
+            self._emitting_secs += self.task.now() - now
         return emitted
 
     def _burst(self, burst: pacing.Burst, now: float) -> bool:
@@ -178,6 +181,7 @@ class TaskLoop:
         cut = task.cut()
         self._saved_batch = task.settled_batch
         now = task.now()
+        self._writing_secs += now - began
         self._rules.step(pacing.WasCut(cut.end, tuples, task.cut_bytes, now - began), now)
         if tuples and cut.position == task.log.base:
             # The segment before could not go while it was the last one.
@@ -209,6 +213,7 @@ class TaskLoop:
         self._told_metrics_at = task.now()
         registered = task.readings()
         errors, task.errors[:] = tuple(task.errors), []
+        spent, self._emitting_secs, self._writing_secs = (self._emitting_secs, self._writing_secs), 0.0, 0.0
         self._send(
             messages.Progress(
                 task.task,
@@ -223,6 +228,7 @@ class TaskLoop:
                 task.settled_batch,
                 task.again_count(),
                 task.waiting_count(),
+                *spent,
             )
         )
 

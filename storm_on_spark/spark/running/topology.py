@@ -32,6 +32,8 @@ from storm_on_spark.spark.running.interrupts import interruptible
 from storm_on_spark.spark.session.interrupts import InterruptsWait
 
 _WATCH_SECONDS = 0.1
+_MOST_BATCHES: Final = 40
+"""Of which the time is kept."""
 _ATTEMPTS: Final = 6
 """At starting Spark's query, where a Python process of it is not ready in time."""
 
@@ -133,12 +135,15 @@ class TopologyQuery(StreamingQuery):
         reports = [] if self._ended else [dict(report) for report in self.recentProgress]
         stores = reports[-1]["stateOperators"] if reports else ()
         backlog, state_bytes = self._coordinator.backlog(), sum(store["memoryUsedBytes"] for store in stores)
+        times = BatchTimes.of(reports)
         # Before the first micro-batch the size of state is not known.
         growth = self._growth.look(time.monotonic(), backlog, state_bytes) if reports else None
         return LoadInfo(
             pending=self._coordinator.metrics.pending(),
             backlog=backlog,
-            batch_ms=BatchTimes.of(reports).medians(),
+            batch_ms=times.medians(),
+            batches=times.batches[-_MOST_BATCHES:],
+            rounds=self._coordinator.round_times.last(),
             state_rows=sum(store["numRowsTotal"] for store in stores),
             state_bytes=state_bytes,
             worker=usage(),

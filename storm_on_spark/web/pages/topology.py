@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.api.info import ALL_TIME, WINDOWS, TopologyInfo
+from storm_on_spark.api.info import ALL_TIME, WINDOWS, LoadInfo, TopologyInfo
+from storm_on_spark.api.times import RoundTime
 from storm_on_spark.cluster.rest.picture.limits import limits_of
+from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.early_warnings import EarlyWarning, Facts, early_warnings, with_load
 from storm_on_spark.web.model import TopologyView
 from storm_on_spark.web.pages.question import Question
-from storm_on_spark.web.pictures.times import curve, timeline
+from storm_on_spark.web.pictures.times import bars_of_batches, bars_of_rounds, curve, timeline
 from storm_on_spark.web.pictures.topology import load_class, load_word, topology_graph
 from storm_on_spark.web.rates import Pace
 from storm_on_spark.web.rendering import path
@@ -25,7 +28,7 @@ def topology(question: Question) -> dict[str, Any]:
     pace = question.rates.look(view)
     window, counted = in_window(question, view)
     links = {name: path("topology", view.id, "component", name) for name in view.shape.parts}
-    times = question.site.batch_times(view.id)
+    load = LoadInfo() if view.info is None or view.info.load is None else view.info.load
     return {
         "view": view,
         "pace": pace,
@@ -36,9 +39,20 @@ def topology(question: Question) -> dict[str, Any]:
         "rows": rows_of(view, pace, counted),
         "graph": topology_graph(view.shape, pace, links),
         "acks": curve(pace.history, "acks a second"),
-        "times": times,
-        "timeline": "" if times is None else timeline(times),
+        "times": BatchTimes(tuple(load.batches)),
+        "timeline": timeline(bars_of_batches(load.batches), "Time of the last micro-batches, in parts"),
+        "rounds": load.rounds,
+        "round_parts": _a_second(load.rounds),
+        "rounds_timeline": timeline(bars_of_rounds(load.rounds), "Work in real time, second by second, in parts"),
     }
+
+
+def _a_second(rounds: Sequence[RoundTime]) -> list[tuple[str, float, float | None]]:
+    """Returns for each part of rounds its milliseconds a second, and its microseconds a round."""
+    secs, count = sum(each.secs for each in rounds), sum(each.rounds for each in rounds)
+    names = {name: None for each in rounds for name in each.parts}
+    spent = {name: sum(each.parts.get(name, 0.0) for each in rounds) for name in names}
+    return [(name, ms / max(1e-9, secs), 1e3 * ms / count if count else None) for name, ms in spent.items()]
 
 
 def component(question: Question) -> dict[str, Any]:

@@ -1,13 +1,16 @@
-"""Curves and bars over time: acks a second, and where the milliseconds of micro-batches went."""
+"""Curves and bars over time: acks a second, and where the milliseconds of micro-batches and rounds went."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from markupsafe import Markup
 
-from storm_on_spark.runtime.reports.batch_times import BatchTimes
+from storm_on_spark.api.times import WAITS, BatchTime, RoundTime
 
 _WIDTH: Final = 640.0
 _HEIGHT: Final = 150.0
@@ -39,13 +42,59 @@ def curve(values: Sequence[float], label: str) -> Markup:
     ).format(width, height, text, points)
 
 
-def timeline(times: BatchTimes) -> Markup:
-    """Returns a bar for each of the last micro-batches, in its parts; nothing without one."""
-    batches = times.batches[-_MOST_BARS:]
-    if not batches:
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a timeline."""
+
+    label: str
+    """Below it."""
+    words: str
+    """All that is to be said of it."""
+    parts: Mapping[str, float]
+    """Milliseconds, from the bottom."""
+
+
+def bars_of_batches(batches: Sequence[BatchTime]) -> list[Bar]:
+    """Returns a bar for each micro-batch."""
+    return [
+        Bar(str(each.number), f"micro-batch {each.number}: {each.whole:,.0f} ms: {_in_words(each.parts)}", each.parts)
+        for each in batches
+    ]
+
+
+def bars_of_rounds(rounds: Sequence[RoundTime]) -> list[Bar]:
+    """Returns a bar for each second of rounds: the work in it, without the wait for tuples.
+
+    Example:
+        >>> second = RoundTime(0.0, 2.0, 400, 1000, {"bolts and ackers": 300.0, WAITS: 1600.0})
+        >>> bars_of_rounds([second])[0].parts
+        {'bolts and ackers': 150.0}
+    """
+    found = []
+    for each in rounds:
+        at = f"{datetime.fromtimestamp(each.time).astimezone():%H:%M:%S}"
+        counts = f"{each.rounds:,} rounds, {each.tuples:,} tuples in {each.secs:.1f} s"
+        parts = {name: spent / max(1e-9, each.secs) for name, spent in each.parts.items() if name != WAITS}
+        found.append(Bar(at, f"{at}: {counts}: {_in_words(each.parts)}", parts))
+    return found
+
+
+def _in_words(parts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {spent:,.0f} ms" for name, spent in parts.items() if spent >= 0.5)
+
+
+def timeline(bars: Sequence[Bar], about: str) -> Markup:
+    """Returns a picture of the last bars, in their parts; nothing without one.
+
+    Args:
+        bars: oldest first.
+        about: says what the picture shows.
+    """
+    bars = bars[-_MOST_BARS:]
+    if not bars:
         return Markup("")
-    most = _round_up(max(batch.whole for batch in batches))
-    step = min(36.0, (_WIDTH - _LEFT) / len(batches))
+    most = _round_up(max(sum(bar.parts.values()) for bar in bars))
+    step = min(36.0, (_WIDTH - _LEFT) / len(bars))
     low = _TOP + _HEIGHT
     shapes = []
     for number in range(5):
@@ -57,31 +106,26 @@ def timeline(times: BatchTimes) -> Markup:
                 '<text class="axis" x="{:.0f}" y="{:.1f}">{}</text>'
             ).format(_LEFT, _WIDTH, y, y, _LEFT - 6, y + 4, _duration(value, most))
         )
-    every = max(1, round(30 / step))
-    for at, batch in enumerate(batches):
+    every = max(1, math.ceil((8 + 7 * max(len(bar.label) for bar in bars)) / step))
+    for at, bar in enumerate(bars):
         x, y = _LEFT + at * step, low
-        words = ", ".join(f"{name} {spent:,.0f} ms" for name, spent in batch.parts.items() if spent >= 0.5)
-        bars = []
-        for part, spent in enumerate(batch.parts.values()):
+        pieces = []
+        for part, spent in enumerate(bar.parts.values()):
             tall = _HEIGHT * spent / most
             y -= tall
             if tall > 0:
-                bars.append(
+                pieces.append(
                     Markup('<rect class="part{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>').format(
                         part, x + 1, y, max(1.0, step - 2), tall
                     )
                 )
-        shapes.append(
-            Markup("<g><title>micro-batch {}: {:,.0f} ms: {}</title>{}</g>").format(
-                batch.number, batch.whole, words, Markup("").join(bars)
-            )
-        )
+        shapes.append(Markup("<g><title>{}</title>{}</g>").format(bar.words, Markup("").join(pieces)))
         if at % every == 0:
-            shapes.append(Markup('<text x="{:.1f}" y="{:.0f}">{}</text>').format(x + step / 2, low + 14, batch.number))
+            shapes.append(Markup('<text x="{:.1f}" y="{:.0f}">{}</text>').format(x + step / 2, low + 14, bar.label))
     return Markup(
         '<svg class="timeline" width="{0:.0f}" height="{1:.0f}" viewBox="0 0 {0:.0f} {1:.0f}" role="img" '
         'aria-label="{2}">{3}</svg>'
-    ).format(_WIDTH, low + 20, "Time of the last micro-batches, in parts", Markup("").join(shapes))
+    ).format(_WIDTH, low + 20, about, Markup("").join(shapes))
 
 
 def _duration(milliseconds: float, most: float) -> str:

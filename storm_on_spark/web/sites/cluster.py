@@ -93,10 +93,6 @@ class ClusterSite:
         found = beat_errors(picture, topology_id) if errors is None else errors
         return self._view(picture, base, found)
 
-    def batch_times(self, topology_id: str) -> None:
-        """Drivers don't tell of single micro-batches."""
-        return
-
     def samples(self, topology_id: str) -> Samples:
         """Returns the last samples, from the file that the driver keeps beside its log."""
         base = self._control.topology(topology_id)

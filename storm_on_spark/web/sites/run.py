@@ -13,7 +13,6 @@ from storm_on_spark.api.config.secrets import hidden
 from storm_on_spark.api.errors import NotAliveError
 from storm_on_spark.api.info import WINDOWS
 from storm_on_spark.plan.explain.document import explain_dict
-from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.web.model import (
     ActionName,
     Change,
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from storm_on_spark.spark.running.topology import TopologyQuery
 
 _MOST_CHANGES: Final = 200
-_LOOK_SECS: Final = 0.5
-"""Between two looks at Spark's reports, however many browsers ask."""
 LOG: Final = "spark.log"
 
 
@@ -70,8 +67,6 @@ class RunSite:
         self._shape = Shape() if query.plan is None else shape_of(query.plan)
         self._conf = {} if query.plan is None else hidden(dict(query.plan.conf))
         self._changes: deque[Change] = deque(maxlen=_MOST_CHANGES)
-        self._lock = threading.Lock()
-        self._times: tuple[float, BatchTimes] | None = None
         self.title = query.status_info().name
         self.id = self.title
 
@@ -103,17 +98,6 @@ class RunSite:
             self._conf,
             tuple(PlacedError(error) for error in info.errors),
         )
-
-    def batch_times(self, topology_id: str) -> BatchTimes | None:
-        """Returns where the time of the last micro-batches went."""
-        with self._lock:
-            now = time.monotonic()
-            if self._times is None or now - self._times[0] > _LOOK_SECS:
-                if not self._query.isActive:
-                    # Spark may be gone; what was seen last stays.
-                    return None if self._times is None else self._times[1]
-                self._times = now, self._query.batch_times()
-            return self._times[1]
 
     def samples(self, topology_id: str) -> Samples:
         """Returns the last samples of its tuples."""

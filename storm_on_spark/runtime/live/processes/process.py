@@ -28,6 +28,7 @@ from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of
 from storm_on_spark.runtime.live.execution.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
+from storm_on_spark.runtime.live.processes.laps import Lap, Laps
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.live.processes.member import MemberProcess
 from storm_on_spark.runtime.live.processes.pulse import Pulse
@@ -90,6 +91,7 @@ class LiveProcess:
         self._fetches: list[tuple[_Peer, Fetch]] = []
         #: The log of the rounds since the last barrier.
         self._rounds: RoundLog | None = None
+        self._laps = Laps()
         self._given_up = 0
         self._given_up_at = float("-inf")
         #: The daemon of the workers leads their process group, which this process is in.
@@ -105,13 +107,15 @@ class LiveProcess:
     def run(self) -> None:
         """Starts the other live processes, listens, and returns once this one is no longer needed."""
         self._listen()
-        looks_at = 0.0
+        looks_at, laps = 0.0, self._laps
         while True:
             if (now := time.monotonic()) >= looks_at:
                 looks_at = now + _LOOK_SECS
                 if not self._is_needed():
                     return
-            for key, events in self._selector.select(self._pause()):
+            ready = self._selector.select(self._pause())
+            laps.end(Lap.WAITS)
+            for key, events in ready:
                 if key.fileobj is self._listener:
                     end, _ = self._listener.accept()
                     self._selector.register(end, selectors.EVENT_READ, _Peer(end))
@@ -119,10 +123,12 @@ class LiveProcess:
                     self._flush(key.data)
                 else:
                     self._read(key.data)
+            laps.end(Lap.READS)
             if self._tasks is not None and self._is_due(self._tasks):
                 self._round(self._tasks)
             if self._fetches:
                 self._answer_fetches()
+                laps.end(Lap.SAVES)
 
     def _listen(self) -> None:
         for _ in range(self._processes - 1):
@@ -150,7 +156,7 @@ class LiveProcess:
         if look is not None:
             self._look = look
         self._looked_at = time.monotonic()
-        return Status(os.getpid(), self._tasks is not None)
+        return Status(os.getpid(), self._tasks is not None, self._laps.spent())
 
     def _is_needed(self) -> bool:
         if time.monotonic() - self._looked_at > _ALONE_SECS:
@@ -181,11 +187,14 @@ class LiveProcess:
         return look.clock_ms + int(1000 * (time.monotonic() - look.clock_at))
 
     def _round(self, tasks: LiveTasks) -> None:
+        self._laps.rounds += 1
         try:
             told = tasks.execute(self._clock_ms())
         except GivenUpError as error:
             self._give_up(error)
             return
+        finally:
+            self._laps.end(Lap.EXECUTES)
         by_host: dict[_Peer, Told] = {}
         for message in told:
             host = self._host_of.get(message.task)
@@ -193,6 +202,7 @@ class LiveProcess:
                 by_host.setdefault(host, []).append(message)
         for host, messages in by_host.items():
             self._send(host, messages)
+        self._laps.end(Lap.TELLS)
 
     def _give_up(self, error: GivenUpError) -> None:
         log.warning("tuples wait for the next micro-batch: %s", error)
@@ -241,12 +251,15 @@ class LiveProcess:
             self._hosts.add(connection)
             self._send(connection, Live(on=tasks is not None))
         elif isinstance(message, Barrier):
+            self._laps.end(Lap.READS)
             self._send(connection, None if tasks is None else self._barrier(tasks, message))
+            self._laps.end(Lap.SAVES)
         elif isinstance(message, Fetch):
             self._fetches.append((connection, message))
         else:
             assert isinstance(message, Adopt), message
             self._send(connection, Adopted(self._adopt(message)))
+            self._laps.end(Lap.SAVES)
 
     def _answer_fetches(self) -> None:
         try:
@@ -298,8 +311,10 @@ class LiveProcess:
 
     def _note(self, done: Round) -> None:
         assert self._rounds is not None
+        self._laps.end(Lap.EXECUTES)
         try:
             self._rounds.append(done)
+            self._laps.end(Lap.LOGS)
         except OSError as error:
             raise GivenUpError(f"a round can't be written: {error}") from error
 
