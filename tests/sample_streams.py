@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from sample_jobs import SampleJobs
 from sample_site import HARM, NOW
 
 from storm_on_spark.cluster.errors import NotFoundError, TransitionError, UnavailableError
@@ -79,13 +80,14 @@ class SampleStreams:
         self.connected = True
         self.leads = "admin-1:9393"
         self.full = [container(FIRST, "host-1", 66, 1_000_000, rates()), container(SECOND, HARM, 0, 0, {})]
-        parts = Parts(self, self, self, cast(Any, None), LocalRegistry(), self.changes)
+        self.jobs = SampleJobs()
+        parts = Parts(self, self, self.jobs, cast(Any, self.jobs), LocalRegistry(), self.changes)
         self.site = StreamsSite(parts, self, "admin-2:9393", lambda: self.connected, now=lambda: NOW)
 
     # Definitions, and the copy.
 
     def definitions(self, kind: Kind) -> dict[str, str]:
-        return dict(self.texts)
+        return dict(self.texts) if kind == "stream" else self.jobs.all()
 
     def leader(self) -> str:
         return self.leads

@@ -78,7 +78,10 @@ class App(Generic[S]):
             Route(f"{ROOT}/login", self._guarded(self._logs_in, public=True), methods=["POST"]),
             Route(f"{ROOT}/logout", self._guarded(self._logout), methods=["POST"]),
             Route(f"{ROOT}/link", self._guarded(self._link), methods=["POST"]),
-            Route(f"{ROOT}/{self._book.subject}/{{id}}/act/{{action}}", self._guarded(self._act), methods=["POST"]),
+            *(
+                Route(f"{ROOT}/{kind}/{{id}}/act/{{action}}", self._guarded(self._action_of(kind)), methods=["POST"])
+                for kind in self._book.subjects
+            ),
             *(Route(ROOT + page.path, self._guarded(self._page(page)), methods=["GET"]) for page in self._book.pages),
         ]
         return Starlette(routes=routes, exception_handlers={404: self._unknown, 405: self._unknown})
@@ -251,26 +254,30 @@ class App(Generic[S]):
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    async def _act(self, request: Request) -> Response:
-        form = await _form(request)
-        session = _session(request)
-        self._gate.check_form(request, session, form.get("csrf", ""))
-        subject, action = part_of(path_parameter(request, "id")), path_parameter(request, "action")
-        # A stream is no topology with an owner: for an owner's role there is none of that name.
-        self._gate.check_right(session, page_right("POST", f"/{self._book.subject}/{{id}}/act/{{action}}"), subject)
-        known = next((name for name in self._site.actions if name == action), None)
-        if known is None:
-            raise NotAliveError(f"there is no action {action[:80]!r} here")
-        about = {"subject": subject, "back": path(self._book.subject, subject)}
-        if form.get("sure") != "yes":
-            return self._html("confirm.html", request, {**about, "action": action, "options": form})
-        try:
-            said = await run_in_threadpool(self._site.act, subject, known, form, session.name)
-        finally:
-            self._looks.forget()
-        logger.info("%s: %s of %s by the pages", session.name, action, subject)
-        gone = action in _ENDS
-        return self._html("done.html", request, {**about, "said": said, "gone": gone})
+    def _action_of(self, kind: str) -> Handler:
+        """Returns the handler of the actions on a kind of subject."""
+        acts, right = self._book.subjects[kind](self._site), page_right("POST", f"/{kind}/{{id}}/act/{{action}}")
+
+        async def act(request: Request) -> Response:
+            form = await _form(request)
+            session = _session(request)
+            self._gate.check_form(request, session, form.get("csrf", ""))
+            subject, action = part_of(path_parameter(request, "id")), path_parameter(request, "action")
+            # A stream is no topology with an owner: for an owner's role there is none of that name.
+            self._gate.check_right(session, right, subject)
+            if action not in acts.actions:
+                raise NotAliveError(f"there is no action {action[:80]!r} here")
+            about = {"subject": subject, "kind": kind, "back": path(kind, subject)}
+            if form.get("sure") != "yes":
+                return self._html("confirm.html", request, {**about, "action": action, "options": form})
+            try:
+                said = await run_in_threadpool(acts.act, subject, action, form, session.name)
+            finally:
+                self._looks.forget()
+            logger.info("%s: %s of %s %s by the pages", session.name, action, kind, subject)
+            return self._html("done.html", request, {**about, "said": said, "gone": action in _ENDS})
+
+        return act
 
     # Answers.
 

@@ -124,6 +124,7 @@ class Renderer:
         )
         # A global, as the part that changes is rendered without the page around it.
         self._templates.globals["shared"] = self._templates.get_template("shared.html").module
+        self._templates.globals["jobbing"] = self._templates.get_template("job_parts.html").module
         self._templates.globals["flow"] = self._templates.get_template("stream_parts.html").module
 
     def page(self, template: str, values: Mapping[str, Any]) -> str:

@@ -5,27 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any, Final
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.metrics.consumer import DataPoint, IMetricsConsumer, TaskInfo
 from storm_on_spark.metrics.amounts import Amounts
 from storm_on_spark.metrics.points import news, points
+from storm_on_spark.runtime.reports.listeners import Listeners
 from storm_on_spark.runtime.reports.named_classes import entries_of, made
 
-log = logging.getLogger(__name__)
 metrics_log = logging.getLogger("storm_on_spark.metrics_log")
 """Where `LoggingMetricsConsumer` writes."""
 
 KEY: Final = "topology.metrics.consumer.register"
 _HTTP_SECS: Final = 10.0
-_END_SECS: Final = 15.0
 
 
 class LoggingMetricsConsumer(IMetricsConsumer):
@@ -88,8 +85,8 @@ def consumers_of(registered: object, conf: Mapping[str, Any]) -> list[IMetricsCo
     return found
 
 
-class Consumers:
-    """Calls consumers on a separate thread, so that a slow one does not delay the topology.
+class Consumers(Listeners[IMetricsConsumer]):
+    """Gives consumers what each task has counted.
 
     Args:
         consumers: prepared ones.
@@ -99,6 +96,8 @@ class Consumers:
         wall: seconds since the epoch.
     """
 
+    kind = "consumer of metrics"
+
     def __init__(
         self,
         consumers: Sequence[IMetricsConsumer],
@@ -107,31 +106,12 @@ class Consumers:
         port: int,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._consumers = consumers
-        self._every_secs = every_secs
+        super().__init__(consumers, every_secs)
+        self._interval_secs = every_secs
         self._sums = sums
         self._place = socket.gethostname(), port
         self._wall = wall
         self._before = sums()
-        self._ends = threading.Event()
-        self._failed: set[int] = set()
-        self._thread = threading.Thread(target=self._run, name="metrics-consumers", daemon=True)
-
-    def start(self) -> None:
-        """Starts calling the consumers."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """Passes the last points and closes the consumers. Waits at most 15 s for one that hangs."""
-        self._ends.set()
-        self._thread.join(_END_SECS)
-
-    def _run(self) -> None:
-        while not self._ends.wait(self._every_secs):
-            self.tell()
-        self.tell()
-        for number, consumer in enumerate(self._consumers):
-            self._guarded(number, consumer.cleanup)
 
     def tell(self) -> None:
         """Passes the counts since the last call to all consumers."""
@@ -139,16 +119,9 @@ class Consumers:
         grown, self._before = news(self._before, now), now
         at = int(self._wall())
         for component, task, found in points(grown):
-            info = TaskInfo(*self._place, component, task, at, self._every_secs)
-            for number, consumer in enumerate(self._consumers):
-                self._guarded(number, partial(consumer.handle_data_points, info, found))
+            info = TaskInfo(*self._place, component, task, at, self._interval_secs)
+            self.each(lambda consumer: consumer.handle_data_points(info, found))  # noqa: B023 # called at once
 
-    def _guarded(self, number: int, call: Callable[[], None]) -> None:
-        """Calls a consumer; logs its first error."""
-        try:
-            call()
-        except Exception as error:  # whatever it raises
-            if number not in self._failed:
-                self._failed.add(number)
-                name = type(self._consumers[number]).__name__
-                log.warning("the consumer of metrics %s raised; further errors are not logged: %r", name, error)
+    def end(self, listener: IMetricsConsumer) -> None:
+        """Calls `cleanup`."""
+        listener.cleanup()

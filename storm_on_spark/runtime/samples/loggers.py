@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.metrics.event_logger import EventInfo, IEventLogger
+from storm_on_spark.runtime.reports.listeners import Listeners
 from storm_on_spark.runtime.reports.named_classes import entries_of, made
 from storm_on_spark.runtime.samples.book import SampleBook
 from storm_on_spark.runtime.samples.events import TupleEvent
 
-log = logging.getLogger(__name__)
-
 KEY: Final = "topology.event.logger.register"
 _STORMS: Final = "org.apache.storm.metric.FileBasedEventLogger"
 _EVERY_SECS: Final = 1.0
-_END_SECS: Final = 15.0
 
 
 class _Filed(IEventLogger):
@@ -49,8 +44,8 @@ def loggers_of(registered: object, conf: Mapping[str, Any]) -> list[IEventLogger
     return found
 
 
-class EventLoggers:
-    """Calls event loggers on a separate thread, so that a slow one does not delay the topology.
+class EventLoggers(Listeners[IEventLogger]):
+    """Gives event loggers the tuples that were sampled.
 
     Args:
         loggers: prepared ones.
@@ -58,49 +53,25 @@ class EventLoggers:
         every_secs: seconds between two looks.
     """
 
+    kind = "event logger"
+
     def __init__(self, loggers: Sequence[IEventLogger], book: SampleBook, every_secs: float = _EVERY_SECS) -> None:
-        self._loggers = loggers
+        super().__init__(loggers, every_secs)
         self._book = book
         self._news = book.follow()
-        self._every_secs = every_secs
-        self._ends = threading.Event()
-        self._failed: set[int] = set()
-        self._thread = threading.Thread(target=self._run, name="event-loggers", daemon=True)
 
-    def start(self) -> None:
-        """Starts to call the loggers."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """Passes the last samples and closes the loggers. Waits at most 15 s for one that hangs."""
-        self._ends.set()
-        self._thread.join(_END_SECS)
-
-    def _run(self) -> None:
-        while not self._ends.wait(self._every_secs):
-            self._tell()
-        self._tell()
-        for number, logger in enumerate(self._loggers):
-            self._guarded(number, logger.close)
-
-    def _tell(self) -> None:
+    def tell(self) -> None:
         """Passes the tuples that were sampled since the last call to all loggers."""
         self._book.gather()
         while self._news:
             event = self._news.popleft()
             if event.kind == "emit":
-                for number, logger in enumerate(self._loggers):
-                    self._guarded(number, partial(logger.log, _info(event)))
+                info = _info(event)
+                self.each(lambda logger: logger.log(info))  # noqa: B023 # called at once
 
-    def _guarded(self, number: int, call: Callable[[], None]) -> None:
-        """Calls a logger; logs its first error."""
-        try:
-            call()
-        except Exception as error:  # whatever it raises
-            if number not in self._failed:
-                self._failed.add(number)
-                name = type(self._loggers[number]).__name__
-                log.warning("the event logger %s raised; further errors are not logged: %r", name, error)
+    def end(self, listener: IEventLogger) -> None:
+        """Calls `close`."""
+        listener.close()
 
 
 def _info(event: TupleEvent) -> EventInfo:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic
 
-from storm_on_spark.web.model import Site
-from storm_on_spark.web.pages import logs, samples, site, streams, topology
+from storm_on_spark.web.model import Site, Subjects
+from storm_on_spark.web.pages import jobs, logs, samples, site, streams, topology
 from storm_on_spark.web.pages.question import Asked, S
 from storm_on_spark.web.sites.streams import StreamsSite
 
@@ -29,8 +29,8 @@ class Page(Generic[S]):
 class Book(Generic[S]):
     """The pages of a kind of site."""
 
-    subject: str
-    """What its actions change, as it stands in paths: `topology` or `stream`."""
+    subjects: Mapping[str, Callable[[S], Subjects]]
+    """What its actions change, as it stands in paths, such as `topology`; and of a site what changes it."""
     pages: tuple[Page[S], ...]
     menu: Callable[[S], tuple[tuple[str, str], ...]]
     """Returns paths below the root, and words, of the pages that every page links to."""
@@ -59,6 +59,9 @@ STREAM_PAGES: Final[tuple[Page[StreamsSite], ...]] = (
     Page("/containers", "containers.html", streams.containers),
     Page("/changes", "changes.html", streams.changes),
     Page("/stream/{id}", "stream.html", streams.stream),
+    Page("/jobs", "jobs.html", jobs.jobs),
+    Page("/job/{id}", "job.html", jobs.job),
+    Page("/execution/{id}", "execution.html", jobs.execution),
 )
 """Of an admin of streams."""
 
@@ -66,8 +69,10 @@ _OF_CLUSTER: Final = (("/", "Cluster"), ("/supervisors", "Supervisors"), ("/conf
 _OF_ALL: Final = (("/logs", "Logs"), ("/changes", "Changes"))
 
 TOPOLOGIES: Final[Book[Site]] = Book(
-    "topology", PAGES, lambda site: (*(_OF_CLUSTER if site.is_cluster else ()), *_OF_ALL)
+    {"topology": lambda site: site}, PAGES, lambda site: (*(_OF_CLUSTER if site.is_cluster else ()), *_OF_ALL)
 )
 STREAMS: Final[Book[StreamsSite]] = Book(
-    "stream", STREAM_PAGES, lambda site: (("/", "Streams"), ("/containers", "Containers"), ("/changes", "Changes"))
+    {"stream": lambda site: site, "job": lambda site: site.job_acts, "execution": lambda site: site.executions},
+    STREAM_PAGES,
+    lambda site: (("/", "Streams"), ("/jobs", "Jobs"), ("/containers", "Containers"), ("/changes", "Changes")),
 )

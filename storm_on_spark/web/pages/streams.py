@@ -28,16 +28,23 @@ def stream(question: Question) -> dict[str, Any]:
     """One stream: its picture, its modules, where they run, and what was done with it."""
     site = question.site
     view = site.stream(question.path["id"])
-    changes = [each for each in site.changes() if each.topology == view.name]
+    changes = [each for each in site.changes() if each.topology == view.name and not each.what.endswith("job")]
     return {"admin": site.admin(), "view": view, "graph": stream_graph(view), "changes": changes[:10]}
 
 
 def containers(question: Question) -> dict[str, Any]:
     """The containers, and the modules in each."""
     site = question.site
-    return {"admin": site.admin(), "instances": site.instances(), "now": site.now(), "known": site.streams()}
+    return {
+        "admin": site.admin(),
+        "instances": site.instances(),
+        "now": site.now(),
+        "known": site.streams(),
+        "jobs": site.jobs(),
+    }
 
 
 def changes(question: Question) -> dict[str, Any]:
     """Who changed what, and when."""
-    return {"changes": question.site.changes(), "streams": question.site.streams()}
+    site = question.site
+    return {"changes": site.changes(), "streams": site.streams(), "jobs": site.jobs()}

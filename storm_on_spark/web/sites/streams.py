@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, Protocol, get_args
 
 from storm_on_spark.api.config.secrets import hidden, scrubbed
 from storm_on_spark.api.errors import NotAliveError
-from storm_on_spark.api.text.lines import lines_of
-from storm_on_spark.cluster.errors import UnavailableError
-from storm_on_spark.web.model import Change, RefusedError
+from storm_on_spark.web.model import Change
+from storm_on_spark.web.sites.jobs import JobExecutions, Jobs, JobView
 from storm_on_spark.web.sites.once import Once
+from storm_on_spark.web.sites.orders import Orders
+from storm_on_spark.web.sites.properties import properties_of
 from storm_on_spark.xd.admin.picture import parsed_as
 from storm_on_spark.xd.admin.rest.app import Parts
 from storm_on_spark.xd.admin.rest.lifecycle import Lifecycle
-from storm_on_spark.xd.admin.rest.schemas import MAXIMUM_PROPERTIES, ContainerView, RuntimeModuleView
+from storm_on_spark.xd.admin.rest.schemas import ContainerView, RuntimeModuleView
 from storm_on_spark.xd.dsl import DslError, Stream
 from storm_on_spark.xd.tree.nodes import Kind, ModuleName
 
@@ -121,6 +123,11 @@ class StreamView:
         return None if last is None else last.taken if last.type == "sink" else last.emitted
 
     @property
+    def possible(self) -> tuple[StreamAction, ...]:
+        """The actions that make sense now."""
+        return ("deploy" if self.state == "undeployed" else "undeploy", "destroy")
+
+    @property
     def errors(self) -> tuple[Instance, ...]:
         """The instances that failed with an error."""
         return tuple(each for each in self.instances if each.error)
@@ -172,6 +179,11 @@ class StreamsSite:
         self.now = now
         self.actions = tuple(actions)
         self._away_since: float | None = None
+        self._orders = Orders(parts.changes, connected, self._once.forget)
+        jobs_known = partial(known.definitions, "job")
+        enabled = bool(self.actions)
+        self.job_acts = Jobs(parts.jobs, parts.job_runtime, jobs_known, self._orders, enabled=enabled)
+        self.executions = JobExecutions(parts.job_runtime, self._orders, enabled=enabled)
         self._lifecycle = Lifecycle("stream", parts.definitions, parts.runtime, lambda name, text: None)
 
     def admin(self) -> AdminView:
@@ -192,6 +204,21 @@ class StreamsSite:
             return self.streams()[name]
         except KeyError:
             raise NotAliveError(f"there is no stream {name[:200]!r}") from None
+
+    def jobs(self) -> dict[str, JobView]:
+        """Returns all jobs, by name."""
+        return self._once.of("jobs", self.job_acts.all)
+
+    def job(self, name: str) -> JobView:
+        """Returns one.
+
+        Raises:
+            NotAliveError: there is none of that name.
+        """
+        try:
+            return self.jobs()[name]
+        except KeyError:
+            raise NotAliveError(f"there is no job {name[:200]!r}") from None
 
     def instances(self) -> dict[str, list[Instance]]:
         """Returns the instances of modules of streams and jobs, by container."""
@@ -216,27 +243,22 @@ class StreamsSite:
             NotAliveError: there is no such stream.
             ClusterError: it is refused, or there is no leader; see `storm_on_spark.xd.admin.core`.
         """
-        properties = wanted_properties(options.get("properties", "")) if action == "deploy" else {}
+        properties = properties_of(options.get("properties", "")) if action == "deploy" else {}
         fused = action == "deploy" and options.get("fused") == "yes"
         if subject not in self._known.definitions("stream"):
             raise NotAliveError(f"there is no stream {subject[:200]!r}")
-        if not self._connected():
-            raise UnavailableError("ZooKeeper can't be reached: nothing can be changed now")
-        what = f"{action} stream" + (" as one topology" if fused else "")
-        state = _DONE[action]
-        try:
+
+        def order() -> str:
             if action == "deploy":
-                state = self._parts.runtime.deploy(subject, properties, fused).state
-            elif action == "undeploy":
+                return self._parts.runtime.deploy(subject, properties, fused).state
+            if action == "undeploy":
                 self._parts.runtime.undeploy(subject)
             else:
                 self._lifecycle.destroy(subject)
-        except UnavailableError:
-            # It may still happen, or has happened in part.
-            self._parts.changes.note(who, f"{what} (its end was not seen)", subject)
-            raise
-        self._parts.changes.note(who, what, subject)
-        self._once.forget()
+            return _DONE[action]
+
+        what = f"{action} stream" + (" as one topology" if fused else "")
+        state = self._orders.carry_out(who, what, subject, order)
         return f"Stream {subject} is {state}."
 
     # How.
@@ -286,31 +308,6 @@ class StreamsSite:
                 tuple(taps.get(name, ())),
             )
         return streams
-
-
-def wanted_properties(text: str) -> dict[str, str]:
-    r"""Returns the properties of a deployment, one a line, as a form has them.
-
-    Raises:
-        RefusedError: a line is no property, or there twice.
-
-    Example:
-        >>> wanted_properties("module.log.count=2\r\n\r\nmodule.log.criteria = groups.contains('a,b')")
-        {'module.log.count': '2', 'module.log.criteria': "groups.contains('a,b')"}
-    """
-    found: dict[str, str] = {}
-    for line in lines_of(text.replace("\r\n", "\n").strip()):
-        key, equals, value = (part.strip() for part in line.partition("="))
-        if not line.strip():
-            continue
-        if not equals or not key:
-            raise RefusedError(f"a property is one line such as module.log.count=2, not {line[:80]!r}")
-        if key in found:
-            raise RefusedError(f"{key[:80]!r} is there twice")
-        found[key] = value
-    if len(found) > MAXIMUM_PROPERTIES:
-        raise RefusedError(f"at most {MAXIMUM_PROPERTIES:,} properties, not {len(found):,}")
-    return found
 
 
 def _parsed(name: str, text: str) -> tuple[Stream, Mapping[str, str]] | None:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 from looking import complaints, look_at_all, overflows
-from sample_site import HARM, LONG, harmful, large, silent, single, word_count
+from sample_site import HARM, LONG, harmful, large, real_time, silent, single, word_count
 from visiting import Served
 
 from storm_on_spark.web.rendering import path
@@ -35,13 +35,14 @@ PAGES = {
     "harmful samples": path("topology", HARMFUL, "samples"),
     "harmful way": path("topology", HARMFUL, "tree", "1c"),
     "long way": path("topology", LARGE, "tree", "1d"),
+    "real time": path("topology", real_time().id),
     "no samples": path("topology", single().id, "samples"),
     "harmful search": "/ui/logs?search=harmed",
 }
 
 
 SHOWN = ("cluster", "supervisors", "topology", "component", "task", "errors", "log", "search", "sixty components")
-SHOWN += ("configuration", "changes", "nothing known yet", "harmful names", "samples", "way of a message")
+SHOWN += ("configuration", "changes", "nothing known yet", "harmful names", "samples", "way of a message", "real time")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -128,6 +129,11 @@ def test_where_the_milliseconds_go(served: Served) -> None:
     assert page.get_by_role("img", name="Time of the last micro-batches, in parts").locator("g").count() == 40
     assert "executes" in page.get_by_role("table", name="Median of the last 40 micro-batches").inner_text()
     visit.arrived("Where do the milliseconds go?")
+    visit.to(path("topology", real_time().id))
+    bars = page.get_by_role("img", name="Work in real time, second by second, in parts").locator("g")
+    assert "bolts and ackers 230 ms" in bars.first.locator("title").text_content()
+    rows = page.get_by_role("table", name="Rounds of the last 40 s").get_by_role("row")
+    assert rows.filter(has_text="waits").inner_text().split() == ["waits", "500", "544.07"]
 
 
 def test_tuples_are_sampled_by_the_page_and_followed(served: Served) -> None:

@@ -22,8 +22,14 @@ PAGES = {
     "sixty modules": path("stream", "sixty"),
     "long stream": path("stream", LONG_NAME),
     "harmful stream": path("stream", HARM),
+    "jobs": "/ui/jobs",
+    "job": path("job", "poisoned"),
+    "execution": path("execution", "8"),
+    "job that was never launched": path("job", "fresh"),
+    "execution of a job that is gone": path("execution", "4"),
+    "harmful job": path("job", HARM),
 }
-SHOWN = ("streams", "stream", "stream that failed", "containers")
+SHOWN = ("streams", "stream", "stream that failed", "containers", "jobs", "execution")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -38,7 +44,8 @@ def test_nothing_to_show_is_fine(streams: ServedStreams, scheme: str) -> None:
     sample.texts, sample.deployed, sample.full, sample.leads = {}, {}, [], ""
     sample.connected = False
     sample.changes.found = []
-    look_at_all(streams, {name: where for name, where in PAGES.items() if "/stream/" not in where}, (), scheme)
+    sample.jobs.texts, sample.jobs.deployed, sample.jobs.kept = {}, {}, []
+    look_at_all(streams, {name: where for name, where in PAGES.items() if where.count("/") < 3}, (), scheme)
 
 
 def test_a_stranger_finds_why_a_stream_failed(streams: ServedStreams) -> None:
@@ -80,6 +87,36 @@ def test_a_stream_is_deployed_undeployed_and_destroyed(streams: ServedStreams, j
     assert page.get_by_role("link", name="idle", exact=True).count() == 0
     page.get_by_role("link", name="Changes").click()
     assert "operator" in page.get_by_role("row").filter(has_text="destroy stream").inner_text()
+
+
+def test_a_job_is_launched_its_execution_stopped_and_restarted(streams: ServedStreams) -> None:
+    visit = streams.visit()
+    page, jobs = visit.page, streams.site.jobs
+    visit.to(path("job", "nightly"))
+    for action, back in (("Launch", "Back to nightly"), ("Stop", "Back to execution 10"), ("Restart", "")):
+        before = list(jobs.done)
+        page.get_by_role("button", name=action, exact=True).click()
+        assert jobs.done == before
+        assert complaints(page) == []
+        page.set_viewport_size({"width": 360, "height": 800})
+        assert not overflows(page)
+        page.set_viewport_size({"width": 1280, "height": 800})
+        if action == "Launch":
+            page.get_by_label("Parameters, one a line").fill("date=2026-11-27")
+        page.get_by_role("button", name=action, exact=True).click()
+        page.get_by_role("heading", name="Done").wait_for()
+        if back:
+            page.get_by_role("link", name=back).click()
+        if action == "Launch":
+            page.get_by_role("link", name="10", exact=True).click()
+    assert jobs.done == [
+        ("launch", "nightly", {"date": "2026-11-27"}),
+        ("stop", "10", {}),
+        ("restart", "10", {}),
+        ("launch", "nightly", {}),
+    ]
+    page.get_by_role("link", name="Changes").click()
+    assert "nightly" in page.get_by_role("row").filter(has_text="restart execution 10 of job").inner_text()
 
 
 def test_a_reader_sees_no_actions_on_streams(streams: ServedStreams) -> None:

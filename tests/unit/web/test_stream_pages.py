@@ -6,6 +6,7 @@ import re
 
 import pytest
 from page_client import Client, Elements
+from sample_jobs import JOBS
 from sample_site import HARM
 from sample_streams import DEPLOYED, FIRST, STREAMS, SampleStreams
 
@@ -46,7 +47,11 @@ def served() -> Served:
 
 
 def pages(name: str) -> list[str]:
-    return ["/ui" + page.path.replace("/stream/{id}", path("stream", name)[3:]) for page in STREAM_PAGES]
+    names = {"stream": name, "job": "poisoned", "execution": "8"}
+    return [
+        next((path(kind, each) for kind, each in names.items() if page.path == f"/{kind}/{{id}}"), f"/ui{page.path}")
+        for page in STREAM_PAGES
+    ]
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -73,7 +78,11 @@ def test_actions_are_for_operators_and_confirmed(served: Served, role: Role | No
     assert [each[:2] for each in served.sample.done if each[0] == action] == [(action, name)] * (role == "operator")
     noted = [(each.who, each.what, each.name) for each in served.sample.changes.all()[:1]]
     assert (noted == [("operator", f"{action} stream", name)]) is (role == "operator")
-    assert (f"act/{action}" in served.client(role).get(path("stream", "whole")).text) is (role == "operator")
+    shown = {"idle": ("deploy", "destroy"), "whole": ("undeploy", "destroy"), "broken": ("undeploy", "destroy")}
+    served.sample.deployed.pop("idle", None)
+    for stream, possible in shown.items():
+        offered = f"act/{action}" in served.client(role).get(path("stream", stream)).text
+        assert offered is (role == "operator" and action in possible), stream
 
 
 def test_a_form_of_another_session_changes_nothing(served: Served) -> None:
@@ -181,3 +190,67 @@ def test_no_actions_where_they_are_off(served: Served) -> None:
     form = served.form(client, sure="yes")
     assert client.post(path("stream", "orders", "act", "destroy"), data=form).status_code == 404
     assert served.sample.done == []
+
+
+JOB_ORDERS = (("job", "nightly", "launch"), ("job", "fresh", "deploy"), ("job", "nightly", "undeploy"))
+JOB_ORDERS += (("job", "fresh", "destroy"), ("execution", "9", "stop"), ("execution", "8", "restart"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize(("kind", "name", "action"), JOB_ORDERS)
+def test_jobs_and_executions_are_changed_by_operators(
+    served: Served, role: Role | None, kind: str, name: str, action: str
+) -> None:
+    client, jobs = served.client(role), served.sample.jobs
+    status = {None: 401, "reader": 403, "operator": 200}[role]
+    to, form = path(kind, name, "act", action), {} if role is None else served.form(client, properties="date=1")
+    if role is not None:
+        assert (f"act/{action}" in client.get(path(kind, name)).text) is (role == "operator")
+    assert client.post(to, data=form).status_code == status
+    assert jobs.done == [], "only after the confirmation"
+    assert client.post(to, data={**form, "sure": "yes"}).status_code == status
+    given = {"date": "1"} if action in ("launch", "deploy") else {}
+    assert jobs.done[:1] == [(action, name, given)] * (role == "operator")
+    noted = served.sample.changes.all()[0]
+    what, of = (f"{action} job", name) if kind == "job" else (f"{action} execution {name} of job", noted.name)
+    assert ((noted.who, noted.what, noted.name) == ("operator", what, of)) is (role == "operator")
+
+
+def test_of_jobs_and_executions_only_what_is_possible_is_offered(served: Served) -> None:
+    client = served.client("operator")
+    for kind, name, possible in (
+        ("job", "fresh", ["deploy", "destroy"]),
+        ("job", "nightly", ["launch", "undeploy", "destroy"]),
+        ("job", "endless", ["undeploy", "destroy"]),
+        ("execution", "9", ["stop"]),
+        ("execution", "8", ["restart"]),
+        ("execution", "7", []),
+        ("execution", "5", []),
+        ("execution", "4", []),
+    ):
+        assert re.findall(r"/act/(\w+)", client.get(path(kind, name)).text) == possible, name
+    # A page may be older than what it offers.
+    form = served.form(client, sure="yes")
+    assert client.post(path("execution", "7", "act", "stop"), data=form).status_code == 409
+    assert client.post(path("job", "endless", "act", "launch"), data=form).status_code == 409
+    assert client.post(path("execution", "77", "act", "stop"), data=form).status_code == 404
+    assert client.post(path("job", "nothing", "act", "launch"), data=form).status_code == 404
+    assert served.sample.jobs.done == []
+
+
+def test_pages_of_jobs_stay_text_and_hide_secrets(served: Served) -> None:
+    client = served.client("operator")
+    where = ["/ui/jobs", *(path("job", name) for name in JOBS)]
+    where += [path("execution", each) for each in ("4", "5", "7", "8", "9", HARM)]
+    for page in where:
+        answer = client.get(page)
+        assert answer.status_code == (404 if page == path("execution", HARM) else 200), page
+        found = Elements(answer.text)
+        assert found.bad == []
+        assert len(found.scripts) == 1
+        assert [link for link in found.links if not link.startswith(("/ui", "#"))] == []
+        assert "hush" not in answer.text
+    assert "1 of 1" not in client.get("/ui/jobs").text
+    steps = client.get(path("execution", "8")).text
+    assert "goes on with" not in steps
+    assert f'Goes on with</dt><dd><a href="{path("execution", "5")}">' in steps
