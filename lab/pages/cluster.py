@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 import time
 from typing import Any, cast
@@ -158,6 +159,9 @@ def main() -> None:
     known = cast(Control, KnownCluster(given.topologies, given.components))
     app = App(ClusterSite(known), Gate(Sessions(), ClusterLogin(Authentication(), known), port), TOPOLOGIES)
     with HttpServer(app.asgi(), listener):
+        # As `storm-spark nimbus` does.
+        gc.collect()
+        gc.freeze()
         print(port, flush=True)
         sys.stdin.read()
         app.close()

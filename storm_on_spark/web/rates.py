@@ -14,7 +14,8 @@ from storm_on_spark.web.model import Shape, TopologyView
 _WINDOW_SECS: Final = 30.0
 _LEAST_SECS: Final = 2.0
 """Of less, what was since the start says more."""
-_MOST_LOOKS: Final = 64
+_STEP_SECS: Final = 10.0
+"""Between two looks that are kept: of 200 topologies with 50 components each one takes 10,000 objects."""
 _POINTS: Final = 120
 _MOST_TOPOLOGIES: Final = 500
 
@@ -43,7 +44,8 @@ class Pace:
 
 @dataclass
 class _Seen:
-    looks: deque[tuple[float, TopologyInfo]] = field(default_factory=lambda: deque(maxlen=_MOST_LOOKS))
+    looks: deque[tuple[float, TopologyInfo]] = field(default_factory=deque)
+    """Oldest first; the last is the latest, and the others are some seconds apart."""
     acked: deque[float] = field(default_factory=lambda: deque(maxlen=_POINTS))
     pace: tuple[Shape, TopologyInfo, Pace] | None = None
     """What came out at the last look, and of what."""
@@ -82,15 +84,17 @@ class Rates:
             fresh = not looks or view.looked_at > looks[-1][0]
             if not fresh and seen.pace is not None and seen.pace[0] is view.shape and seen.pace[1] is info:
                 return seen.pace[2]
+            last = looks[-1] if looks else None
             if fresh:
+                if len(looks) > 1 and looks[-1][0] - looks[-2][0] < _STEP_SECS:
+                    looks.pop()
                 looks.append((view.looked_at, info))
             while len(looks) > 2 and looks[-1][0] - looks[1][0] >= _WINDOW_SECS:
                 looks.popleft()
             long = looks[-1][0] - looks[0][0] >= _LEAST_SECS
             pace = _between(looks[0], looks[-1], view) if long else _since_start(info, view)
-            if fresh and len(looks) > 1:
-                (then, before), (now, after) = looks[-2], looks[-1]
-                seen.acked.append(max(0, after.acked - before.acked) / (now - then))
+            if fresh and last is not None:
+                seen.acked.append(max(0, info.acked - last[1].acked) / (view.looked_at - last[0]))
             pace = replace(pace, history=tuple(seen.acked))
             seen.pace = view.shape, info, pace
             return pace

@@ -48,6 +48,7 @@ from storm_on_spark.web.sites.levels import level_told, wanted_level
 from storm_on_spark.web.sites.once import Once
 from storm_on_spark.web.sites.sampling import sample_told, wanted_sample
 
+_MOST_SAID: Final = 2_000
 _CLIENT_KEYS: Final = ("nimbus.auth.", "nimbus.thrift.port", "storm.tls.ca.file")
 
 _SAMPLE_BYTES: Final = 512 << 10
@@ -70,6 +71,8 @@ class ClusterSite:
         self._once = Once(clock)
         #: By topology id; looked at more often than they change.
         self._confs, self._links, self._shapes = Kept[dict[str, Any]](), Kept[tuple[Link, ...]](), Kept[Shape]()
+        #: By topology id: the launch and the plan that the last heartbeat told of.
+        self._said: dict[str, tuple[int, dict[str, Any]] | None] = {}
         enabled = UiSettings.of(control.conf).actions_enabled
         self.actions: tuple[ActionName, ...] = ALL_ACTIONS if enabled else ()
 
@@ -285,7 +288,15 @@ class ClusterSite:
     def _shape(self, picture: Picture, base: StormBase) -> Shape:
         """Returns the same shape again as long as the records that it is made of are the same."""
         plan, beat = picture.plan(base.topology_id), picture.snapshot.workerbeats.get(base.topology_id)
-        return self._shapes.of(base.topology_id, (base, plan, beat), lambda: self._shaped(picture, base, plan))
+        # Each heartbeat says anew which plan runs, and mostly the same.
+        said = self._said.get(base.topology_id)
+        runs = None if beat is None else (beat.launch, beat.plan)
+        if said != runs:
+            if len(self._said) > _MOST_SAID:
+                self._said.clear()
+            self._said[base.topology_id] = said = runs
+        made_of = (base, plan, said, beat if plan is None else None)
+        return self._shapes.of(base.topology_id, made_of, lambda: self._shaped(picture, base, plan))
 
     def _shaped(self, picture: Picture, base: StormBase, plan: PlanSummary | None) -> Shape:
         running = picture.running_plan(base.topology_id)
