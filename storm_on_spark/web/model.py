@@ -124,6 +124,12 @@ class TopologyView:
         return None if part is None else ComponentInfo(name, part.kind, len(part.tasks))
 
     @property
+    def pointless(self) -> tuple[ActionName, ...]:
+        """The actions that its page has no button for: they change nothing now, or are on other pages."""
+        now: dict[str, tuple[ActionName, ...]] = {"ACTIVE": ("activate",), "INACTIVE": ("deactivate",)}
+        return ("sample", "log-level", *now.get(self.status, ()))
+
+    @property
     def components(self) -> list[ComponentInfo]:
         """The counters of all components: spouts first, then bolts, by name."""
         counted = () if self.info is None else self.info.components

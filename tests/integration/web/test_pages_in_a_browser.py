@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from looking import complaints, look_at_all, overflows
@@ -202,7 +203,10 @@ def test_an_action_is_confirmed_and_then_in_the_list_of_changes(served: Served) 
     visit = served.visit()
     for action in ("Activate", "Deactivate", "Rebalance", "Kill"):
         before = list(served.site.done)
+        view, status = served.site.views[WORDS], "INACTIVE" if action == "Activate" else "ACTIVE"
+        served.site.views[WORDS] = dataclasses.replace(view, status=status)
         visit.to(path("topology", WORDS))
+        assert visit.page.get_by_role("button", name=re.compile("activate", re.IGNORECASE)).count() == 1
         visit.page.get_by_role("button", name=action, exact=True).click()
         assert served.site.done == before
         visit.page.get_by_role("button", name=action, exact=True).click()
