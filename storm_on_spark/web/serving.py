@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,17 +23,26 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
+def listen_here(port: int = 0) -> socket.socket:
+    """Returns a socket that listens on this host only.
+
+    Args:
+        port: 0 for any free one.
+
+    Raises:
+        SetupError: the port can't be used.
+    """
+    return listen(HOST, port)
+
+
 class RunPages(Service):
     """The pages of one topology.
 
     Args:
         query: what runs.
-        port: where the server listens; 0 for any free port.
+        listener: the socket at which the server listens, of `listen_here`; one at any free port for None.
         log: the file that Spark logs to.
         stopped: see `RunSite`.
-
-    Raises:
-        SetupError: the port can't be used.
 
     Example:
         >>> pages = RunPages(query)                                             # doctest: +SKIP
@@ -44,11 +54,11 @@ class RunPages(Service):
     def __init__(
         self,
         query: TopologyQuery,
-        port: int = 0,
+        listener: socket.socket | None = None,
         log: Path | None = None,
         stopped: Callable[[], object] | None = None,
     ) -> None:
-        listener = listen(HOST, port)
+        listener = listener or listen_here()
         self.address = f"{HOST}:{listener.getsockname()[1]}"
         self._sessions = Sessions()
         gate = Gate(self._sessions, CodesOnly(), listener.getsockname()[1])

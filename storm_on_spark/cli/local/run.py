@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import sys
 import time
 import traceback
@@ -180,6 +181,8 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
         contextlib.ExitStack() as spark_runs,
     ):
         wanted = compiled.session_conf()
+        # Before anything runs, as the port may be taken.
+        listener = stack.enter_context(_listener(request.ui_port)) if request.ui else None
 
         def start_spark() -> SparkSession:
             session: SparkSession = spark_runs.enter_context(_session(request, wanted, checkpoint, outcome, progress))
@@ -196,9 +199,10 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
         tracking = TrackingSettings.of(effective_conf(conf))
         progress.observer = _observer(query, tracking, checkpoint)
         progress.tell(progress.observer.begins())
-        if request.ui:
+        if listener is not None:
             # Also with --quiet: without the link there is no way in.
-            screen.print(stack.enter_context(_pages(query, request, outcome, stopper)), markup=False, soft_wrap=True)
+            link = stack.enter_context(_pages(query, listener, outcome, stopper))
+            screen.print(link, markup=False, soft_wrap=True)
         # Until the topology runs, one signal is enough, because there is nothing to drain.
         stack.enter_context(stopper.counting())
         try:
@@ -213,12 +217,18 @@ def _run(request: Request, outcome: Outcome, stopper: Stopper, screen: Console) 
             outcome.result = target.call(target.report, spark, checkpoint, outcome.info)
 
 
+def _listener(port: int) -> socket.socket:
+    from storm_on_spark.web.serving import listen_here
+
+    return listen_here(port)
+
+
 @contextlib.contextmanager
-def _pages(query: TopologyQuery, request: Request, outcome: Outcome, stopper: Stopper) -> Iterator[str]:
+def _pages(query: TopologyQuery, listener: socket.socket, outcome: Outcome, stopper: Stopper) -> Iterator[str]:
     """Serves the pages of the topology, and yields what to tell of it; who ends it there ends it as Ctrl-C does."""
     from storm_on_spark.web.serving import RunPages
 
-    with RunPages(query, request.ui_port, outcome.log, stopper.drain) as pages:
+    with RunPages(query, listener, outcome.log, stopper.drain) as pages:
         yield printable(f"Pages of {outcome.name}: {pages.link()}")
 
 

@@ -216,6 +216,7 @@ MATRIX: list[tuple[str, int, tuple[str, ...]]] = [
     ("submit good.py --nimbus localhost:abc", 2, ("--nimbus takes HOST:PORT", "'localhost:abc'")),
     ("dev-zookeeper --port many", 2, ("--port", "'many' is not a port from 0 to 65535")),
     ("dev-zookeeper --port 70000", 2, ("--port", "'70000' is not a port from 0 to 65535")),
+    ("run good.py --ui --ui-port {taken}", 1, ("can't listen on 127.0.0.1:{taken}: Address already in use",)),
     ("dev-zookeeper --port {taken}", 1, ("port {taken} of this host is in use by another process", "--port 0")),
     ("dev-kafka --port {taken}", 1, ("port {taken} of this host is in use by another process", "--port 0")),
     ("dev-kafka --topic lines:0", 2, ("a topic is NAME or NAME:PARTITIONS", "'lines:0'")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
 import pytest
@@ -153,6 +154,31 @@ def test_a_code_leaves_the_address_and_counts_once(served: Served) -> None:
     # The browser that used it may follow the link again; another may not.
     assert client.get(f"/ui/login?code={code}").status_code == 303
     assert Client(served.app).get(f"/ui/login?code={code}").status_code == 403
+
+
+def test_a_link_that_is_too_old_and_a_cookie_of_another_server_let_nobody_in(served: Served) -> None:
+    late = served.sessions.new_code("operator", "ada", secs=-1.0)
+    answer = Client(served.app).get(f"/ui/login?code={late}")
+    assert (answer.status_code, "too old: ask for a new one" in answer.text) == (403, True)
+    client = Client(served.app)
+    other = Sessions().begin("operator", "eve")
+    for name in ("storm-spark-8080", "storm-spark-8081"):
+        client.cookies.set(name, other)
+        assert client.get("/ui/").status_code == 401
+        assert client.post(path("topology", word_count().id, "act", "kill"), data={"sure": "yes"}).status_code == 401
+    assert served.site.done == []
+
+
+def test_two_operators_at_once_are_both_done_and_both_noted(served: Served) -> None:
+    both, to = [served.client("operator") for _ in range(2)], path("topology", word_count().id, "act", "rebalance")
+
+    def act(client: Client) -> int:
+        return client.post(to, data={"csrf": served.csrf(client), "sure": "yes"}).status_code
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(act, both))
+    assert answers == [200, 200]
+    assert [each[1] for each in served.site.done] == ["rebalance", "rebalance"]
 
 
 def test_a_reader_makes_links_for_readers_only(served: Served) -> None:
