@@ -6,7 +6,7 @@ import argparse
 import gc
 import sys
 import time
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from storm_on_spark.api.info import (
     WINDOWS,
@@ -42,6 +42,8 @@ from storm_on_spark.web.nimbus import ClusterLogin
 from storm_on_spark.web.pages.registry import TOPOLOGIES
 from storm_on_spark.web.sites.cluster import ClusterSite
 
+_BEAT_SECS: Final = 3.0
+
 
 class KnownCluster:
     """What the pages ask of a Nimbus's `Control`; a new heartbeat of each topology comes every few seconds.
@@ -62,7 +64,8 @@ class KnownCluster:
         self._document = {**info.to_dict(), "windows": pack_windows(info.windows)}
         self._plan = _plan(components)
         self._names = [f"topology-{at:03}-{at}-1700000000" for at in range(1, topologies + 1)]
-        self._beats: tuple[float, dict[str, WorkerBeat]] = (0.0, {})
+        #: The last heartbeat of each topology, and its number.
+        self._beats: dict[str, tuple[int, WorkerBeat]] = {}
         # A Nimbus has the same records until they change.
         self._storms = {
             name: StormBase(
@@ -88,17 +91,15 @@ class KnownCluster:
 
     def snapshot(self) -> ClusterSnapshot:
         now = self.now()
-        if now - self._beats[0] > 3.0:
-            place: dict[str, Any] = {"supervisor_id": "s", "host": "h", "port": 6700, "launch": 1}
-            self._beats = (
-                now,
-                {
-                    name: WorkerBeat(
-                        topology_id=name, **place, pid=1, time=now, started_at=self.started, info=dict(self._document)
-                    )
-                    for name in self._names
-                },
-            )
+        place: dict[str, Any] = {"supervisor_id": "s", "host": "h", "port": 6700, "launch": 1}
+        for at, name in enumerate(self._names):
+            # Each driver has a time of its own.
+            turn = int(now / _BEAT_SECS + at / len(self._names))
+            if name not in self._beats or self._beats[name][0] != turn:
+                beat = WorkerBeat(
+                    topology_id=name, **place, pid=1, time=now, started_at=self.started, info=dict(self._document)
+                )
+                self._beats[name] = turn, beat
         manifest = CodeManifest(
             topology_id="", artifacts=(), uploader="n:6627", uploaded_at=0.0, distributor="local", metafile="",
             plan=self._plan,
@@ -117,7 +118,7 @@ class KnownCluster:
                 )
                 for name in self._names
             },
-            workerbeats=self._beats[1],
+            workerbeats={name: beat for name, (_, beat) in self._beats.items()},
             code={name: Code(manifest, frozenset({"n:6627"})) for name in self._names},
         )
 
