@@ -48,10 +48,9 @@ class RoundTimes:
             spouts: seconds in which all spouts have emitted, and in which they have written their logs.
             emitted: tuples of all spouts.
         """
-        if status is None or not status.live:
-            self._before = None
-            if self._last and now - self._last[-1].time > _STALE_SECS:
-                self._last.clear()
+        if self._last and now - self._last[-1].time > _STALE_SECS:
+            self._last.clear()
+        if status is None:
             return
         before, seen = self._before, (now, status.pid, status.spent, spouts, emitted)
         if before is None or before[1] != status.pid or now < before[0]:
@@ -61,11 +60,13 @@ class RoundTimes:
         if now - then < _LEAST_SECS:
             return
         self._before = seen
+        rounds = status.spent.rounds - spent.rounds
+        if not rounds and not status.live:
+            return  # tuples wait for micro-batches
         parts = {"spouts emit": 1e3 * (spouts[0] - emitting), "spouts write": 1e3 * (spouts[1] - writing)}
         for name, words in _WHAT.items():
             parts[words] = 1e3 * (getattr(status.spent, name) - getattr(spent, name))
         rounded = {words: round(max(0.0, spent), 1) for words, spent in parts.items()}
-        rounds = status.spent.rounds - spent.rounds
         self._last.append(RoundTime(now, round(now - then, 3), rounds, max(0, emitted - tuples), rounded))
 
     def last(self) -> tuple[RoundTime, ...]:
