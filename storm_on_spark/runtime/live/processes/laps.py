@@ -10,7 +10,7 @@ from storm_on_spark.runtime.batches.live_process import Spent
 
 
 class Lap:
-    """What the thread does; the order is that of `Spent`. Plain numbers: with an enumeration a lap takes twice as long."""
+    """What the thread does; the order is that of `Spent`. Plain numbers: an enumeration would double a lap."""
 
     WAITS: Final = 0
     READS: Final = 1
