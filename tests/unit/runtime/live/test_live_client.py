@@ -24,7 +24,9 @@ from endless import Endless
 from stormtest import ExecutorHost, Spouts
 from waiting import eventually
 
+from storm_on_spark.runtime.batches.live_process import Spent
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.batches.round_times import RoundTimes
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client
@@ -206,6 +208,20 @@ def test_an_executor_hears_acks_on_its_own_line_and_notices_its_end(live_spouts:
     pid = asked.look(0, time.monotonic()).pid
     executor.tell(GoLive(str(asked.path), pid))
     eventually(lambda: task.stats.acked > 100)
+    # It says where its time goes, of which no moment is counted twice.
+    times, begun = RoundTimes(), time.monotonic()
+    first = asked.look(0, time.monotonic())
+    times.look(100.0, first, (0.0, 0.0), 0)
+    eventually(lambda: time.monotonic() - begun > 0.5)
+    second = asked.look(0, time.monotonic())
+    grown = Spent(*(later - earlier for earlier, later in zip(first.spent, second.spent, strict=True)))
+    assert all(getattr(grown, name) > 0 for name in ("rounds", "reads", "executes", "logs", "tells"))
+    assert sum(grown[1:]) <= time.monotonic() - begun + 0.5
+    times.look(101.0, second, (0.25, 0.0), 7)
+    [shown] = times.last()
+    assert (shown.rounds, shown.tuples, shown.parts["spouts emit"]) == (grown.rounds, 7, 250.0)
+    told = [message for message in sent if isinstance(message, Progress)]
+    assert all(sum(getattr(each, name) for each in told) > 0 for name in ("emitting_secs", "writing_secs"))
     _, process = client.started[asked.path.parent.name.rpartition("-")[2]]
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: process.poll() is not None)
