@@ -19,6 +19,7 @@ from starlette.concurrency import run_in_threadpool
 
 KEPT_SECS: Final = 0.5
 """For how long a look serves all browsers that ask."""
+_PATIENCE_SECS: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,12 @@ class Looks:
 
     Args:
         clock: monotonic seconds.
+        patience_secs: so long a page waits for the one that is being made, which may wait for ZooKeeper itself.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, patience_secs: float = _PATIENCE_SECS) -> None:
         self._clock = clock
+        self._patience_secs = patience_secs
         self._kept: dict[object, tuple[float, Look]] = {}
         #: By page: the task that makes it, for which others wait, too.
         self._making: dict[object, asyncio.Task[Look]] = {}
@@ -75,8 +78,12 @@ class Looks:
                 spent = self._clock() - begun
 
         def alone() -> Look:
-            with self._one:
+            mine = self._one.acquire(timeout=self._patience_secs)
+            try:
                 return timed()
+            finally:
+                if mine:
+                    self._one.release()
 
         task = asyncio.create_task(run_in_threadpool(timed if far else alone))
         self._making[page] = task

@@ -47,7 +47,7 @@ def test_who_asks_for_the_same_waits_for_one_and_one_page_is_made_at_a_time() ->
     made, now = Made(), [0.0]
 
     async def ask() -> list[tuple[Look, float]]:
-        looks = Looks(lambda: now[0])
+        looks = Looks(lambda: now[0], patience_secs=60)
         tasks = [asyncio.create_task(looks.of(name, made.of(name))) for name in "aabbaccc"]
         await settled(lambda: made.at_once == 1)
         tasks[0].cancel()  # that browser is gone; the others get their page
@@ -78,6 +78,22 @@ def test_pages_that_ask_other_hosts_hold_up_no_other() -> None:
         assert (await looks.of("z", quick.of("z")))[0].values == {"name": "z"}
         made.may_end.set()
         await asyncio.gather(*slow)
+
+    asyncio.run(ask())
+
+
+def test_a_page_that_does_not_end_holds_up_others_for_a_moment_only() -> None:
+    stuck, quick = Made(), Made()
+    quick.may_end.set()
+
+    async def ask() -> None:
+        looks = Looks(patience_secs=0.01)
+        first = asyncio.create_task(looks.of("stuck", stuck.of("stuck")))
+        await settled(lambda: stuck.at_once == 1)
+        assert (await looks.of("z", quick.of("z")))[0].live == "z"
+        stuck.may_end.set()
+        await first
+        assert (await looks.of("y", quick.of("y")))[0].live == "y"
 
     asyncio.run(ask())
 
