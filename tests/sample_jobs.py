@@ -14,9 +14,9 @@ from storm_on_spark.xd.tree.jobs import ENDED
 
 CONTAINER = "2ebbbc9b-63ac-4da4-aa32-e39d69eb546b"
 JOBS = {
-    "nightly": "load --url=jdbc:postgresql://ann:hush@db/sales && report",
+    "nightly": "load --url=jdbc:postgresql://ann:hush@db/sales || report",
     "endless": "wait",
-    "poisoned": "load && report",
+    "poisoned": "load || report",
     "fresh": "load",
     HARM: HARM,
 }
