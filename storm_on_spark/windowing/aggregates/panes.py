@@ -208,13 +208,11 @@ class Panes:
 
     def of(self, key: Any) -> dict[str, Any] | None:
         """Returns the results of a key in the last window; None if it has nothing there."""
-        totals = self._totals_of(key)
+        record = self._state.get(key)
+        totals = None if record is None else self._totals_in(record)
         return None if totals is None else self.results(totals)
 
-    def _totals_of(self, key: Any) -> Partials | None:
-        record = self._state.get(key)
-        if record is None:
-            return None
+    def _totals_in(self, record: Record) -> Partials | None:
         first = bisect_left(record.panes, self._start, key=_PANE)
         after = bisect_left(record.panes, self._end, first, key=_PANE)
         return self._completed(record.totals, record.panes, first, after) if after > first else None
@@ -222,19 +220,19 @@ class Panes:
     def held(self) -> Iterator[tuple[Any, Partials]]:
         """Yields the keys of the last window with their totals; keys of a single pane in the order of their arrival."""
         panes = self._panes.between(self._start, self._end)
-        if len(panes) == 1:
-            keys = self._keys_of(panes[0])
-        else:
-            # A key may be in the list of each pane, so reading all records is less work.
-            keys = (key for key, value in self._state.items() if isinstance(value, Record))
-        for key in keys:
-            if (totals := self._totals_of(key)) is not None:
+        # A key may be in the list of each pane, so reading all records is less work.
+        records = (
+            self._records() if len(panes) != 1 else ((key, self._state.get(key)) for key in self._keys_of(panes[0]))
+        )
+        for key, record in records:
+            if record is not None and (totals := self._totals_in(record)) is not None:
                 yield key, totals
 
     def all(self) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Yields the keys of the last window with their results."""
-        for key, value in self._state.items():
-            if isinstance(value, Record):
-                found = self.of(key)
-                if found is not None:
-                    yield key, found
+        for key, record in self._records():
+            if (totals := self._totals_in(record)) is not None:
+                yield key, self.results(totals)
+
+    def _records(self) -> Iterator[tuple[Any, Record]]:
+        return ((key, value) for key, value in self._state.items() if isinstance(value, Record))
