@@ -34,10 +34,10 @@ def check_window(window: str) -> str:
         >>> check_window("601")
         Traceback (most recent call last):
         ...
-        ValueError: '601' is no window; the windows are 600, 10800, 86400, :all-time
+        ValueError: '601' is not a window; the windows are 600, 10800, 86400, :all-time
     """
     if window not in WINDOWS:
-        raise ValueError(f"{window[:80]!r} is no window; the windows are {', '.join(WINDOWS)}")
+        raise ValueError(f"{window[:80]!r} is not a window; the windows are {', '.join(WINDOWS)}")
     return window
 
 

@@ -101,13 +101,13 @@ def refuse_foreign(folder: Path) -> None:
         CodeError: it holds something else, its files were changed, or it is not a folder.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise CodeError(f"{folder} is no folder; name a new folder for the artifact")
+        raise CodeError(f"{folder} is not a folder; name a new folder for the artifact")
     if not folder.exists() or not any(folder.iterdir()):
         return
     manifest = read_manifest(folder)
     if manifest is None:
         some = sorted(path.name for path in folder.iterdir())[0]
-        raise CodeError(f"{folder} holds {some}, and is no artifact; name a new or an empty folder")
+        raise CodeError(f"{folder} holds {some}, and is not an artifact; name a new or an empty folder")
     ours = {MANIFEST, SUMS, *manifest["files"]}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

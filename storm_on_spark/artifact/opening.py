@@ -49,7 +49,7 @@ def open_artifact(folder: Path, into: Path, given: Mapping[str, Any]) -> Opened:
     """
     manifest = layout.read_manifest(folder)
     if manifest is None:
-        raise CodeError(f"{folder} is no artifact that this release of Storm on Spark reads; compile it again")
+        raise CodeError(f"{folder} is not an artifact that this release of Storm on Spark can read; compile it again")
     open_keys = (*_LATER, *manifest["left_out_keys"])
     for key in given:
         if key not in open_keys and not key.startswith("spark."):

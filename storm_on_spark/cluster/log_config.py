@@ -37,7 +37,7 @@ def log_level(logger: str, level: str, secs: float = 0, reset: str | None = None
         if given.upper() not in _NAMES:
             raise TransitionError(f"logger {logger!r}: level {given[:40]!r} is none of {', '.join(_NAMES)}")
     if not 0 <= secs <= MOST_SECS:
-        raise TransitionError(f"logger {logger!r}: {secs} s is no time limit; 0 for none, or up to {MOST_SECS}")
+        raise TransitionError(f"logger {logger!r}: {secs} s is not a time limit; 0 for none, or up to {MOST_SECS}")
     whole = int(secs)
     after = None if reset is None else cast("LevelName", reset.upper())
     return LogLevel(

@@ -142,7 +142,7 @@ def _syntax_error(error: yaml.YAMLError, text: Text, values: Substitution) -> Fl
         return FluxError(f"the character U+{int(error.character):04X} is not allowed in YAML", place)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = Place(text.source, 0, 0) if mark is None else text.place(mark.line, mark.column)
-    problem = getattr(error, "problem", None) or "it is no YAML"
+    problem = getattr(error, "problem", None) or "it is not YAML"
     line = text.source.lines[place.line] if place.line < len(text.source.lines) else ""
     unresolved = next(
         (found for found in PLACEHOLDER.finditer(line) if values.value(found[1].strip(), place) is None), None

@@ -206,7 +206,7 @@ def find_class(node: Node, folder: Path) -> type[Any]:
             raise node.error(f"{owner} has no class {part}.{did_you_mean(part, there)}".rstrip("."))
         found = getattr(found, part)
     if not isinstance(found, type):
-        raise node.error(f"{name} is no class")
+        raise node.error(f"{name} is not a class")
     return found
 
 

@@ -31,7 +31,7 @@ def read_text(path: Path, what: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FluxError(f"{path} is no text in UTF-8: {error.reason} at byte {error.start}") from error
+        raise FluxError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -61,7 +61,7 @@ class FieldSelector:
             if value is None:
                 return None
             if not isinstance(value, Mapping):
-                raise TupleError(f'"{self.name}": {name} is looked for in {kind_of(value)}, which is no map')
+                raise TupleError(f'"{self.name}": {name} is looked for in {kind_of(value)}, which is not a map')
             value = value.get(name)
         return value
 

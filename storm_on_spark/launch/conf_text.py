@@ -75,7 +75,7 @@ def read_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}") from error
     if len(content) > _MAX_FILE_BYTES:
-        raise ConfigError(f"{path} is larger than {_MAX_FILE_BYTES} bytes: that is no configuration file")
+        raise ConfigError(f"{path} is larger than {_MAX_FILE_BYTES} bytes: that is not a configuration file")
     try:
         found, lines, inner = _loaded(content)
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -302,7 +302,7 @@ def _check_source(path: Path, where: str) -> None:
     try:
         importlib.util.decode_source(content)
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-        raise LoadError(f"{where} is no Python source: {error}") from error
+        raise LoadError(f"{where} is not Python source: {error}") from error
 
 
 def _import_module(name: str) -> ModuleType:

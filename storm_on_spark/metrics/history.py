@@ -73,7 +73,7 @@ def load(data: bytes) -> Saved:
     """
     end = data.find(b"\n", 0, _MOST_HEAD)
     if not data.startswith(_MARK) or end < 0:
-        raise ValueError("it is no file of metrics")
+        raise ValueError("it is not a file of metrics")
     head = json.loads(data[len(_MARK) : end])
     version = head.get("version") if isinstance(head, dict) else None
     if version != VERSION:

@@ -371,7 +371,7 @@ def run_in(directory: str | None, command: Sequence[str] = ()) -> str:
     """
     if directory is not None:
         if not Path(directory).is_dir():
-            raise ShellError(f"there is no folder {directory!r} to run the command in")
+            raise ShellError(f"there is not a folder {directory!r} to run the command in")
         return directory
     places = [Path(place or ".") for place in (".", *sys.path)]
     for place in places:

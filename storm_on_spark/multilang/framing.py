@@ -78,7 +78,7 @@ class JsonFraming(Framing):
             try:
                 found.append(json.loads(text))
             except (ValueError, RecursionError):
-                raise ShellError(f"it sent what is no JSON: {text[:_EXCERPT]!r}") from None
+                raise ShellError(f"it sent what is not JSON: {text[:_EXCERPT]!r}") from None
         del self._rest[:start]
         # The end mark may have been cut in two.
         self._searched = max(0, len(self._rest) - 6)
@@ -124,7 +124,7 @@ class MsgpackFraming(Framing):
         except self._errors:
             begin = done - self._start
             excerpt = bytes(self._rest[begin : begin + _EXCERPT])
-            raise ShellError(f"it sent what is no MessagePack: {excerpt!r}") from None
+            raise ShellError(f"it sent what is not MessagePack: {excerpt!r}") from None
         del self._rest[: done - self._start]
         self._start = done
         _check_size(self._rest)

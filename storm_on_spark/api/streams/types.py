@@ -46,4 +46,4 @@ def check_type(name: str, kind: Any) -> None:
         return
     given = f'"{kind}"' if isinstance(kind, str) else f"{kind!r:.100}"
     allowed = ", ".join([*PLAIN_TYPES, "timestamp", "decimal(P,S)"])
-    raise ConfigError(f'column "{name}": {given} is no type; one is {allowed} or array<TYPE>', key="columns")
+    raise ConfigError(f'column "{name}": {given} is not a type; one is {allowed} or array<TYPE>', key="columns")

@@ -71,7 +71,9 @@ class _Name(_Type):
         text = str(value)
         if not text.strip() or len(text) > _NAME_LENGTH or "/" in text or not text.isprintable():
             self.fail(
-                f"{_shown(text)} is no name of a topology: 1 to {_NAME_LENGTH} printable characters, no '/'", param, ctx
+                f"{_shown(text)} is not a name of a topology: 1 to {_NAME_LENGTH} printable characters, no '/'",
+                param,
+                ctx,
             )
         return text
 
@@ -85,7 +87,7 @@ class _Master(_Type):
         text = str(value)
         if not _MASTER.fullmatch(text):
             self.fail(
-                f"{_shown(text)} is no Spark master: local, local[N], local[*], local[N,ATTEMPTS], "
+                f"{_shown(text)} is not a Spark master: local, local[N], local[*], local[N,ATTEMPTS], "
                 "local-cluster[WORKERS,CORES,MEGABYTES], spark://HOST:PORT, yarn or k8s://URL",
                 param,
                 ctx,

@@ -149,7 +149,7 @@ class RunFolder:
         """Returns what a spare driver is started with.
 
         Raises:
-            RecordError: this is no folder of one.
+            RecordError: this is not a folder of one.
         """
         found = self._read(SpareSpec, "spare.json")
         if found is None:

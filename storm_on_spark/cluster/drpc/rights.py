@@ -68,7 +68,7 @@ def read_acl(path: str | os.PathLike[str]) -> dict[str, Entry]:
     try:
         loaded = BoundedLoader(content).get_single_data()
     except (yaml.YAMLError, ValueError) as error:
-        raise SetupError(f"{file} is no YAML: {error}") from error
+        raise SetupError(f"{file} is not YAML: {error}") from error
     found = loaded.get(_ACL) if isinstance(loaded, Mapping) else None
     if not isinstance(found, Mapping):
         raise SetupError(f"{file}: {_ACL} has to be a mapping of functions to their users")

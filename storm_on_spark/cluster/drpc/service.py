@@ -143,7 +143,7 @@ def answer(service: str, handler: CallsHandler | InvocationsHandler, frame: byte
         raise FrameError(f"a call that can't be read: {type(error).__name__}") from error
     call_of = _Call(processor, name, number, result)
     if call is None:
-        return call_of.unknown(f"{name} is no method of {service}")
+        return call_of.unknown(f"{name} is not a method of {service}")
     try:
         found = call()
     except Exception as error:

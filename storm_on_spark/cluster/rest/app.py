@@ -482,7 +482,7 @@ def sampled_percent(action: str, spct: str) -> float:
     if action not in ("enable", "disable"):
         raise TransitionError(f"{action[:80]!r} is neither `enable` nor `disable`")
     if not re.fullmatch(r"\d{1,3}(\.\d{1,6})?", spct) or float(spct) > 100:
-        raise TransitionError(f"{spct[:80]!r} is no share of tuples; expected a number from 0 to 100")
+        raise TransitionError(f"{spct[:80]!r} is not a share of tuples; expected a number from 0 to 100")
     return float(spct) if action == "enable" else 0.0
 
 

@@ -158,7 +158,7 @@ def _check(path: Path) -> None:
     except OSError as error:
         raise SetupError(f"token file {path} can't be read: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise SetupError(f"token file {path} is no regular file; remove it, and a daemon makes a new one")
+        raise SetupError(f"token file {path} is not a regular file; remove it, and a daemon makes a new one")
     if status.st_uid != os.geteuid():
         raise SetupError(
             f"token file {path} belongs to user {status.st_uid}, and not to you (user {os.geteuid()}); remove it, and "

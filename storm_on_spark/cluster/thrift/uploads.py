@@ -135,7 +135,7 @@ class Uploads:
         found = _LOCATION.fullmatch(location)
         upload = None if found is None else self._known.get(found[1])
         if found is None or upload is None:
-            raise CodeError(f"{location[:100]!r} is no upload of this Nimbus; begin one")
+            raise CodeError(f"{location[:100]!r} is not an upload of this Nimbus; begin one")
         return found[1], upload
 
     def _check(self, folder: Path, location: str) -> None:

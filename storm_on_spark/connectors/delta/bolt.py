@@ -129,7 +129,7 @@ class DeltaBolt(TableBolt):
             DeltaBoltError: other writers were faster for a minute.
             CheckpointError: the table is ahead of the checkpoint.
             SetupError: the table lacks a column, or has one of another type.
-            RefusedRowError: the table refuses a row, and there is no folder for dead letters.
+            RefusedRowError: the table refuses a row, and there is not a folder for dead letters.
         """
         from deltalake.exceptions import CommitFailedError
 
@@ -173,7 +173,7 @@ class DeltaBolt(TableBolt):
         """Returns the rows that the table takes, once the others are kept.
 
         Raises:
-            RefusedRowError: there is no folder for them.
+            RefusedRowError: there is not a folder for them.
         """
         refused = set()
 

@@ -287,7 +287,7 @@ def checked_topic(name: object, key: str) -> str:
         ConfigError: it can't be one.
     """
     if not isinstance(name, str) or not _TOPIC.fullmatch(name):
-        raise ConfigError(f"{name!r:.300} is no topic's name: up to 249 letters, digits, '.', '_' and '-'", key=key)
+        raise ConfigError(f"{name!r:.300} is not a topic's name: up to 249 letters, digits, '.', '_' and '-'", key=key)
     return name
 
 

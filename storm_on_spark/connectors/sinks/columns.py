@@ -53,8 +53,8 @@ class Columns:
         >>> Columns({"word": "text"})
         Traceback (most recent call last):
         ...
-        storm_on_spark.api.errors.ConfigError: column "word": "text" is no type; one is string, binary, boolean, byte, \
-short, int, long, float, double, date, timestamp, decimal(P,S) or array<TYPE>
+        storm_on_spark.api.errors.ConfigError: column "word": "text" is not a type; one is string, binary, boolean, \
+byte, short, int, long, float, double, date, timestamp, decimal(P,S) or array<TYPE>
     """
 
     def __init__(self, types: Mapping[str, str]) -> None:
@@ -115,7 +115,7 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         fractional = {each for each in set(map(type, single)) if issubclass(each, _FRACTIONAL)}
         for value in single if fractional else ():
             if isinstance(value, _FRACTIONAL) and not (isfinite(value) and int(value) == value):
-                raise ValueError(f"{value!r:.100} is no whole number")
+                raise ValueError(f"{value!r:.100} is not a whole number")
     return pa.array(values, kind)
 
 

@@ -2,7 +2,7 @@
 
 ```
 StormError
-└── RefusedRowError     the target refuses a row, and there is no folder for it
+└── RefusedRowError     the target refuses a row, and there is not a folder for it
 ```
 """
 
@@ -89,7 +89,7 @@ class DeadLetters:
             Whether there are any.
 
         Raises:
-            RefusedRowError: a row is refused, and there is no folder.
+            RefusedRowError: a row is refused, and there is not a folder.
             Exception: what `context.refused` raises.
             OSError: the disk fails.
         """

@@ -110,7 +110,7 @@ def _input_problems(source: GlobalStreamId, grouping: Grouping, topology: Topolo
         return
     if not isinstance(grouping, _GROUPINGS):
         names = ", ".join(known.__name__ for known in _GROUPINGS)
-        yield f"{type(grouping).__qualname__} is no grouping that is known; there are: {names}"
+        yield f"{type(grouping).__qualname__} is not a known grouping; there are: {names}"
     where = f'stream "{source.stream}" of "{source.component}"'
     spec = streams[source.stream]
     if isinstance(grouping, KeyedGrouping):

@@ -96,7 +96,7 @@ class BatchSpoutTask(SpoutTask):
             return message_ids.decode(ids) if isinstance(ids, bytes) else message_ids.as_array(ids)
         except pa.ArrowException as error:
             raise CheckpointError(
-                f'spout "{self.component}" (task {self.task}) has pending messages whose ids are no Arrow array, '
+                f'spout "{self.component}" (task {self.task}) has pending messages whose ids are not an Arrow array, '
                 f"from before it became a BatchSpout: {error}; let those messages complete with the old code first"
             ) from error
 

@@ -129,10 +129,10 @@ def checked(name: str) -> str:
         >>> checked("../other")
         Traceback (most recent call last):
         ...
-        ValueError: '../other' is no name of an object: parts of ASCII letters, digits and ._=+- that begin with no dot
+        ValueError: '../other' is not an object's name: parts of ASCII letters, digits and ._=+- that begin with no dot
     """
     if not all(map(_PART.fullmatch, name.split("/"))):
         raise ValueError(
-            f"{name!r} is no name of an object: parts of ASCII letters, digits and ._=+- that begin with no dot"
+            f"{name!r} is not an object's name: parts of ASCII letters, digits and ._=+- that begin with no dot"
         )
     return name

@@ -165,13 +165,13 @@ def _duration(value: np.timedelta64) -> datetime.timedelta | None:
     """Returns the duration that numpy's is equal to; None for none.
 
     Raises:
-        TypeError: its unit is no fixed time.
+        TypeError: its unit is not a fixed time.
     """
     if np.isnat(value):
         return None
     unit = np.datetime_data(value.dtype)[0]
     if unit not in _EXACT_UNITS:
-        raise TypeError(f"a timedelta64 of the unit {unit} is no fixed time")
+        raise TypeError(f"a timedelta64 of the unit {unit} is not a fixed time")
     return datetime.timedelta(microseconds=int(value // np.timedelta64(1, "us")))
 
 

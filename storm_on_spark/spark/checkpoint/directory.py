@@ -364,19 +364,19 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise CheckpointError(f"--reset-checkpoint leaves {target} as it is: it is no directory; name another one")
+        raise CheckpointError(f"--reset-checkpoint leaves {target} as it is: it is not a directory; name another one")
     # Before it is opened, which would put a folder of ours into it.
     strange = _strange_entries(target)
     if strange:
         raise CheckpointError(
-            f"--reset-checkpoint leaves {target} as it is: {strange[0]!r} in it is no part of a checkpoint; name "
+            f"--reset-checkpoint leaves {target} as it is: {strange[0]!r} in it is not part of a checkpoint; name "
             "another directory, or remove it by hand"
         )
     _refuse_foreign(target)
     if any(target.iterdir()) and not any((target / _FOLDER / name).exists() for name in _MARKS):
         raise CheckpointError(
-            f"--reset-checkpoint leaves {target} as it is: it has no {_FOLDER}/manifest.json, so it is no topology's "
-            "checkpoint; name another directory, or remove it by hand"
+            f"--reset-checkpoint leaves {target} as it is: it has no {_FOLDER}/manifest.json, so it is not a "
+            "topology's checkpoint; name another directory, or remove it by hand"
         )
     checkpoint = Checkpoint(target)
     try:
@@ -410,8 +410,8 @@ def _refuse_foreign(path: Path) -> None:
     strange = _strange_entries(path)
     if strange:
         raise CheckpointError(
-            f"{path} is no topology's checkpoint: it holds {strange[0]!r}, and no {_FOLDER}/manifest.json; name a new "
-            "or an empty directory"
+            f"{path} is not a topology's checkpoint: it holds {strange[0]!r}, and no {_FOLDER}/manifest.json; name a "
+            "new or an empty directory"
         )
     if (path / "metadata").exists():
         raise CheckpointError(f"{path} is the checkpoint of another Spark query, not of a topology")

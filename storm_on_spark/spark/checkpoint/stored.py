@@ -119,13 +119,13 @@ def reset_stored(checkpoint: str | os.PathLike[str], spark: SparkSession) -> Non
         strange = [name for name in names if not is_part(name)]
         if strange:
             raise CheckpointError(
-                f"--reset-checkpoint leaves {location} as it is: {strange[0]!r} in it is no part of a checkpoint; name "
-                "another folder, or remove it with the store's own tool"
+                f"--reset-checkpoint leaves {location} as it is: {strange[0]!r} in it is not part of a checkpoint; "
+                "name another folder, or remove it with the store's own tool"
             )
         if names and not any(name.startswith("storm/") for name in names):
             raise CheckpointError(
-                f"--reset-checkpoint leaves {location} as it is: it has no storm/manifest.json, so it is no topology's "
-                "checkpoint; name another folder, or remove it with the store's own tool"
+                f"--reset-checkpoint leaves {location} as it is: it has no storm/manifest.json, so it is not a "
+                "topology's checkpoint; name another folder, or remove it with the store's own tool"
             )
         if names:
             opened = StoredCheckpoint(location, place)

@@ -114,7 +114,9 @@ class Bridge(ABC):
             do = self._do[message["command"]]
         except (KeyError, TypeError):
             component = type(self.component).__name__
-            raise TupleError(f'{component} "{self.name}" sent {message!r:.200}, which is no message of Storm') from None
+            raise TupleError(
+                f'{component} "{self.name}" sent {message!r:.200}, which is not a message of Storm'
+            ) from None
         do(message)
 
     def read_task_ids(self) -> list[int]:

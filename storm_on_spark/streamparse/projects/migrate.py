@@ -70,10 +70,10 @@ def read_project(folder: Path) -> list[Finding]:
         folder: with `config.json`, or just with Python files.
 
     Raises:
-        ConfigError: it is no folder, has too many files, or its `config.json` can't be read.
+        ConfigError: it is not a folder, has too many files, or its `config.json` can't be read.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder")
+        raise ConfigError(f"{folder} is not a folder")
     found: list[Finding] = []
     trees: dict[str, ast.Module] = {}
     for path in _python_files(folder):
@@ -107,7 +107,7 @@ def native_code(folder: Path) -> tuple[list[Native], dict[str, str]]:
         ConfigError: as `read_project`.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder")
+        raise ConfigError(f"{folder} is not a folder")
     parsed = {path.relative_to(folder).as_posix(): _parsed(path) for path in _python_files(folder)}
     trees = {name: tree for name, tree in parsed.items() if isinstance(tree, ast.Module)}
     kinds = _Kinds(trees)

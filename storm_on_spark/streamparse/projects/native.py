@@ -64,7 +64,7 @@ def native_of(file: str, tree: ast.Module, kinds: dict[str, str]) -> tuple[list[
             continue
         try:
             if tops.get(node.name) is not node or names_of_classes[node.name] > 1:
-                raise _NotSimpleError("it is no class at the top of its file, or there are two of its name")
+                raise _NotSimpleError("it is not a class at the top of its file, or there are two of its name")
             made.append(_Rewriter(node, kinds[node.name], module).made)
             found.append(Native(file, node.lineno, node.name, target, ""))
         except _NotSimpleError as error:
@@ -123,9 +123,9 @@ class _Module:
                 if isinstance(place, ast.FunctionDef):
                     self.check(place, own | {name})
                 elif isinstance(place, (ast.Assign, ast.AnnAssign)):
-                    _literal(place.value, f"it uses {name} of its file, which is no constant")
+                    _literal(place.value, f"it uses {name} of its file, which is not a constant")
                 elif not isinstance(place, (ast.Import, ast.ImportFrom)):
-                    raise _NotSimpleError(f"it uses {name} of its file, which is no import, function or constant")
+                    raise _NotSimpleError(f"it uses {name} of its file, which is not an import, function or constant")
             elif not hasattr(builtins, name):
                 raise _NotSimpleError(f"it uses {name}, which its file does not import by name")
 
@@ -206,11 +206,11 @@ class _Rewriter(ast.NodeTransformer):
             if isinstance(statement, ast.FunctionDef):
                 made.append(self._function(statement))
             elif _names(statement) == ["outputs"]:
-                outputs = _literal(statement.value, "its outputs are no list of names")  # type: ignore[attr-defined]
+                outputs = _literal(statement.value, "its outputs are not a list of names")  # type: ignore[attr-defined]
             else:
                 made.append(statement)
         if not isinstance(outputs, (list, tuple)) or not all(isinstance(name, str) for name in outputs):
-            raise _NotSimpleError("its outputs are no list of names")
+            raise _NotSimpleError("its outputs are not a list of names")
         needed = "process" if kind == "Bolt" else "next_tuple"
         if needed not in self._own:
             raise _NotSimpleError(f"it has no {needed} of its own")

@@ -44,7 +44,7 @@ class Group:
             labels = " and ".join(operation.label for operation in found.values())
             raise InvalidTopologyError(
                 f"{labels}: values of two different windows meet here; give both streams the same window, or gather "
-                "each in an operation of its own and repartition its results"
+                "each in a separate operation and repartition its results"
             )
         return next(iter(found), None)
 

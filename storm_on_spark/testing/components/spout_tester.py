@@ -124,7 +124,7 @@ class SpoutTester(Tester[Spout]):
         """
         spout, collector = self._instance, self.collector
         if isinstance(spout, BaseRichSpout) or isinstance(collector, RecordingSpoutCollector):
-            raise StormError(f"{type(spout).__name__} is no BatchSpout; call next_tuple instead of next_batch")
+            raise StormError(f"{type(spout).__name__} is not a BatchSpout; call next_tuple instead of next_batch")
         before = len(collector.emitted)
         for _ in range(calls):
             spout.next_batch()

@@ -48,7 +48,7 @@ class ReturnResultsReducer(MultiReducer):
         try:
             text = json.dumps(results)
         except (TypeError, ValueError) as error:
-            raise FailedException(f"the results of a DRPC stream are no JSON: {error}") from error
+            raise FailedException(f"the results of a DRPC stream are not JSON: {error}") from error
         for caller in callers:
             self._return(caller, text)
 

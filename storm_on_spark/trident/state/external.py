@@ -167,7 +167,7 @@ class _Texts(IBackingMap[Any]):
 class ExternalMapState(SnapshottableMap[Any]):
     """Values by key, and one value beside them, in another system.
 
-    It is no part of the checkpoint: a task makes it again where it is restored. Reads outside of a batch ask the
+    It is not part of the checkpoint: a task makes it again where it is restored. Reads outside of a batch ask the
     system, as others may write to it. Those of a batch are answered from memory where it has the keys, as long as the
     mark says that nobody else has written this part of the state: tasks of Spark move.
 
@@ -245,7 +245,7 @@ class ExternalMapState(SnapshottableMap[Any]):
         super().__init__(map_of(self._kind, CachedMap(self._texts, self._cache_size)), SNAPSHOT_KEY)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self._store.title} is no part of the checkpoint")
+        raise TypeError(f"{self._store.title} is not part of the checkpoint")
 
 
 class ExternalMapStateFactory(StateFactory):

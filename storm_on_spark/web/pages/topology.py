@@ -92,7 +92,7 @@ def in_window(question: Question, view: TopologyView) -> tuple[str, TopologyInfo
     if not window or view.info is None:
         return "", view.info
     if window not in WINDOWS:
-        raise NotAliveError(f"{window[:80]!r} is no window; the windows are {', '.join(WINDOWS)}")
+        raise NotAliveError(f"{window[:80]!r} is not a window; the windows are {', '.join(WINDOWS)}")
     return window, view.info.over(window)
 
 

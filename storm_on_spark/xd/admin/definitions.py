@@ -46,7 +46,7 @@ class ZooKeeperDefinitions:
         if self._tree.stat(path) is None:
             raise missing(self._kind, name)
         raise FormatError(
-            f"ZooKeeper has no definition of {self._kind} '{name}' that can be believed; the admin's log says why"
+            f"ZooKeeper has no definition of {self._kind} '{name}' that is valid; the admin's log says why"
         )
 
     def all(self) -> dict[str, str]:

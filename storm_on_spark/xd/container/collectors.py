@@ -61,7 +61,7 @@ class _Gathering:
 
     def no_direct(self) -> TupleError:
         """Returns the error of an emit to one task."""
-        return TupleError(f'"{self.component}" emits to one task, but modules do not know what is behind them')
+        return TupleError(f'"{self.component}" emits to one task, but modules do not know what follows them')
 
 
 class SpoutCollector(_Gathering, SpoutOutputCollector):

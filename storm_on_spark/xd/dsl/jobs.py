@@ -140,13 +140,11 @@ class _JobParser(Parser):
             start = self._at
             status = self._status()
             if status in found:
-                message = f"Expected each exit status once behind a step, got {status!r:.100} again"
+                message = f"Expected each exit status once after a step, got {status!r:.100} again"
                 raise DslError(Code.TRANSITION, self._text, start, message)
             self._skip()
             if not self._peek("="):
-                message = (
-                    f"Expected '=' and a step behind the exit status {status!r:.100}; one with spaces needs quotes"
-                )
+                message = f"Expected '=' and a step after the exit status {status!r:.100}; one with spaces needs quotes"
                 raise self._error(Code.TRANSITION, message)
             self._at += 1
             self._skip()
@@ -186,7 +184,7 @@ class _JobParser(Parser):
             return name
         if not target.options and not self._has_label(target):
             if name in numbers and numbers[name] <= number:
-                message = f"Expected a step behind this one, as no step runs twice; got {name:.100}"
+                message = f"Expected a step after this one, as no step runs twice; got {name:.100}"
                 raise DslError(Code.TRANSITION, self._text, target.position, message)
             if name in numbers:
                 return name

@@ -59,7 +59,7 @@ class ClusterRegistry(LocalRegistry):
         except ModuleRegistryError as error:
             if not LocalRegistry._has(self, type, name):  # noqa: SLF001 # its own parent's
                 raise
-            where = f"it is no module of the cluster, but in the admin's folder {self._folder}"
+            where = f"it is not a module of the cluster, but in the admin's folder {self._folder}"
             raise ModuleRegistryError(f"{error}: {where}; `storm-spark module delete` deletes it there") from None
 
     def _write(self, type: ModuleType, name: str, record: Mapping[str, str]) -> None:  # noqa: A002

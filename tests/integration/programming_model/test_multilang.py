@@ -42,7 +42,7 @@ def test_children_keep_their_memory_whichever_worker_executes_their_task(nothing
 FAULTS = {
     "die": "it ended, exit code 7; its last lines on stderr:\nabout to die",
     "hang": "it was silent for",
-    "garbage": "it sent what is no JSON: b'hello'",
+    "garbage": "it sent what is not JSON: b'hello'",
 }
 
 

@@ -208,7 +208,7 @@ def test_an_uploaded_module_is_in_every_container(xd: Xd, folder: Path, tmp_path
     assert xd.ask("POST", "/modules", composed).status_code == 400
     LocalRegistry(folder / "modules").compose("quiet", "transform | filter")
     refused = xd.ask("POST", "/modules", {"name": "quiet", "definition": "transform | filter"})
-    assert "is no module of the cluster, but in the admin's folder" in refused.text
+    assert "is not a module of the cluster, but in the admin's folder" in refused.text
     LocalRegistry(folder / "modules").delete("processor", "quiet")
     out = tmp_path / "out"
     xd.deploy("shouting", f"trigger --payload=hi --maxMessages=1 | loud --shout.mark=?! | file --dir={out}")

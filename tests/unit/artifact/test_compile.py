@@ -186,13 +186,13 @@ def test_an_artifact_is_replaced_and_anything_else_is_not(written: Path, tmp_pat
     (out / "main.py").write_text("mine")
     refused("holds main.py, which was changed after it was written")
     (out / "manifest.json").write_text('{"format": 99}')
-    refused("is no artifact; name a new or an empty folder")
+    refused("is not an artifact; name a new or an empty folder")
     out.rename(tmp_path / "elsewhere")
     out.symlink_to(tmp_path / "elsewhere")
-    refused("is no folder; name a new folder")
+    refused("is not a folder; name a new folder")
     out.unlink()
     out.write_text("a file")
-    refused("is no folder; name a new folder")
+    refused("is not a folder; name a new folder")
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_pairs_on_the_command_line_are_refused_and_not_repeated(words: list[str]
         (f'{{"token": ["{SECRET}"]}}', "the value of 'token' has to be text, and is of type list"),
         ("# nothing\n", "holds no credentials"),
         (f"token={SECRET}\\uzzzz", "is no properties file"),
-        (b"token=\xff" + SECRET.encode(), "no text in UTF-8"),
+        (b"token=\xff" + SECRET.encode(), "not UTF-8 text"),
         (f"token={SECRET * 60_000}", "more than 1,048,576 bytes"),
         (f"token={SECRET * 4000}", "a topology can have 64,000"),
     ],

@@ -113,7 +113,7 @@ def test_partitions_are_by_some_of_the_fields(tmp_path, given):
     [
         (["word"], "parquet", "the fields of parquet files are given as types"),
         ({"word": "string"}, "json", "the fields of json files are given as names"),
-        ({"word": "text"}, "parquet", '"text" is no type'),
+        ({"word": "text"}, "parquet", '"text" is not a type'),
     ],
 )
 def test_parquet_has_types_and_the_other_formats_have_none(tmp_path, fields, format_, message):

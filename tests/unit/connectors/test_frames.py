@@ -103,7 +103,7 @@ def test_a_value_of_each_type_comes_back(kind, value):
     ],
 )
 def test_a_fraction_is_not_cut_off(kind, value):
-    with pytest.raises(ValueError, match="is no whole number"):
+    with pytest.raises(ValueError, match="is not a whole number"):
         Columns({"value": kind}).table([(None,), (value,)])
 
 

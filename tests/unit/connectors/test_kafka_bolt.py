@@ -27,8 +27,8 @@ def native(properties: dict[str, object]) -> KafkaBolt:
     ("build", "words"),
     [
         (lambda: PlainKafkaBolt("a"), "host:port, separated by commas"),
-        (lambda: bolt().with_topic_selector("no blank"), "'no blank' is no topic's name"),
-        (lambda: bolt().with_topic_selector(3), "3 is no topic's name"),
+        (lambda: bolt().with_topic_selector("no blank"), "'no blank' is not a topic's name"),
+        (lambda: bolt().with_topic_selector(3), "3 is not a topic's name"),
         (lambda: bolt().with_tuple_to_kafka_mapper("word"), "a mapper is a function of a tuple"),
         (lambda: bolt().with_producer_properties({"no.such": 1}), "no setting 'no.such' for a producer"),
         (lambda: bolt().with_producer_properties({"value.serializer": str}), "returns bytes or text"),

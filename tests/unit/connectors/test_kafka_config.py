@@ -49,7 +49,7 @@ def test_defaults_are_storm_kafka_clients() -> None:
         (lambda: KafkaSpoutConfig.builder("a:70000", "t"), "host:port"),
         (lambda: KafkaSpoutConfig.builder("a:1"), "name topics, or one pattern"),
         (lambda: KafkaSpoutConfig.builder("a:1", "t", re.compile("x")), "name topics, or one pattern"),
-        (lambda: KafkaSpoutConfig.builder("a:1", "no blank"), "'no blank' is no topic's name"),
+        (lambda: KafkaSpoutConfig.builder("a:1", "no blank"), "'no blank' is not a topic's name"),
         (lambda: KafkaSpoutConfig.builder("a:1", "t").build(), "set_group_id"),
         (lambda: builder().set_group_id(""), "1 to 249 characters"),
         (lambda: builder().set_max_uncommitted_offsets(0), "max_uncommitted_offsets must be a whole number of 1"),

@@ -63,7 +63,7 @@ def test_a_row_of_the_spout(storm: str, here: str) -> None:
 
 
 def _refused(told: Callable[[object], object]) -> None:
-    with pytest.raises(ConfigError, match=r"is no topic's name: up to|must be a RetryBackoff"):
+    with pytest.raises(ConfigError, match=r"is not a topic's name: up to|must be a RetryBackoff"):
         told(object())
 
 

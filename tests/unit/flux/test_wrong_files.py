@@ -116,7 +116,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "no such class": (with_bolt("flux_parts.Bold"), "1:31", ("flux_parts has no class Bold", 'Did you mean "Bolt"?')),
     "no dots": (with_bolt("Bolt"), "1:31", ("package.module.Class",)),
     "no name": (with_bolt('"a b.C"'), "1:31", ("package.module.Class",)),
-    "function": (with_bolt("os.path.join"), "1:31", ("os.path.join is no class",)),
+    "function": (with_bolt("os.path.join"), "1:31", ("os.path.join is not a class",)),
     "no bolt": (with_bolt("flux_parts.Part"), "1:31", ('bolt "bolt"', "Part")),
     "abstract": (with_bolt("storm_on_spark.api.BaseBasicBolt"), "1:31", ("abstract",)),
     "shell": (
@@ -217,7 +217,7 @@ def test_an_error_has_its_place_and_a_caret(folder: Path, name: str, monkeypatch
 
 @pytest.mark.parametrize(
     ("content", "word"),
-    [(b"\x80\x81", "no text in UTF-8"), (b"a: " + b"x" * MAX_BYTES, "larger than")],
+    [(b"\x80\x81", "not UTF-8 text"), (b"a: " + b"x" * MAX_BYTES, "larger than")],
     ids=["binary", "huge"],
 )
 def test_what_is_no_text(tmp_path: Path, content: bytes, word: str) -> None:

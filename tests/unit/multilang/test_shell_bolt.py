@@ -112,7 +112,7 @@ def test_an_unmodified_pystorm_bolt(serializer: str) -> None:
     [
         ("die", "it ended, exit code 7; its last lines on stderr:\nabout to die"),
         ("hang", "it was silent for"),
-        ("garbage", "it sent what is no JSON: b'hello'"),
+        ("garbage", "it sent what is not JSON: b'hello'"),
         ("unknown", "it sent ack for 'nothing', which it was not given or has settled"),
         ("undeclared", "it emitted what can't be sent"),
         ("stderr", "last words"),

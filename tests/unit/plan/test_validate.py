@@ -133,7 +133,7 @@ def test_another_grouping_of_a_direct_stream(builder):
 def test_a_grouping_that_nobody_knows(builder):
     builder.set_bolt("count", Bolt()).grouping(GlobalStreamId("words"), OwnGrouping())
     assert problems(builder)[0].startswith(
-        'bolt "count": OwnGrouping is no grouping that is known; there are: ShuffleGrouping, FieldsGrouping, '
+        'bolt "count": OwnGrouping is not a known grouping; there are: ShuffleGrouping, FieldsGrouping, '
     )
 
 

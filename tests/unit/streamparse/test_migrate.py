@@ -99,7 +99,7 @@ def test_the_table_is_for_people(project: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
-    [("gone", None, "is no folder"), ("", "[]", "must be a JSON object"), ("", "{", "can't be read")],
+    [("gone", None, "is not a folder"), ("", "[]", "must be a JSON object"), ("", "{", "can't be read")],
 )
 def test_what_can_not_be_read(tmp_path: Path, name: str, content: str | None, message: str) -> None:
     if content is not None:

@@ -169,7 +169,7 @@ def test_nothing_is_written_unless_asked_for_and_nothing_over_a_file(project: Pa
         ("def process(self, tup): print(tup)", "it uses tup in another way"),
         ("def process(self, tup): print(tup.values)", "it uses tup in another way"),
         ("def process(self, tup): print(tup.values.count(1))", "it calls count of its tuple's values"),
-        ("def process(self, tup): print(OTHER)", "it uses OTHER of its file, which is no constant"),
+        ("def process(self, tup): print(OTHER)", "it uses OTHER of its file, which is not a constant"),
         ("def process(self, tup): print(nowhere)", "which its file does not import by name"),
         ("def process(self, tup): print(Stream)", "it uses Stream of streamparse"),
         ("def process(self, tup): help(self)", "it uses self in another way"),

@@ -384,7 +384,7 @@ def test_a_restarted_batch_spout_goes_on_where_it_was() -> None:
 def test_spouts_of_both_kinds_say_how_they_are_asked() -> None:
     with pytest.raises(StormError, match=r"^Columns is a BatchSpout; call next_batch instead of next_tuple$"):
         SpoutTester(Columns(3)).next_tuple()
-    with pytest.raises(StormError, match=r"^Numbers is no BatchSpout; call next_tuple instead of next_batch$"):
+    with pytest.raises(StormError, match=r"^Numbers is not a BatchSpout; call next_tuple instead of next_batch$"):
         SpoutTester(Numbers(3)).next_batch()
 
 

@@ -61,7 +61,7 @@ def _read(path: str) -> tuple[str, str]:
     try:
         return data.decode("utf-8-sig"), "standard input"
     except UnicodeDecodeError:
-        raise SetupError("standard input is no text in UTF-8") from None
+        raise SetupError("standard input is not UTF-8 text") from None
 
 
 def _parsed(text: str, where: str) -> dict[str, str]:

@@ -168,7 +168,7 @@ def name_problem(name: str) -> str | None:
     if ".." in parts:
         return "leaves its folder"
     if any(part in ("", ".") for part in parts):
-        return "is no plain path"
+        return "is not a plain path"
     if "\\" in name or any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         return "has a backslash or a control character in its name"
     if len(parts) > MAX_DEPTH or len(name.encode()) > MAX_NAME_BYTES or any(len(p.encode()) > 255 for p in parts):

@@ -50,7 +50,7 @@ class KerberosServer:
         self._identity = identity
         parts = _PRINCIPAL.fullmatch(identity.principal)
         if parts is None:
-            raise SetupError(f"{identity.principal!r} is no principal: name@REALM, or name/host@REALM")
+            raise SetupError(f"{identity.principal!r} is not a principal: name@REALM, or name/host@REALM")
         self._realm = parts[3]
         if not Path(identity.keytab).is_file():
             raise SetupError(f"key table {identity.keytab} is not there")

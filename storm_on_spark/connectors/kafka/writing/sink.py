@@ -141,7 +141,7 @@ class KafkaBolt(SinkBolt, RecordMaking):
 
         Raises:
             KafkaBoltError: Kafka did not take them.
-            RefusedRowError: Kafka refused one, and there is no folder for dead letters.
+            RefusedRowError: Kafka refused one, and there is not a folder for dead letters.
         """
         import pyarrow as pa
 

@@ -86,7 +86,7 @@ def _resolve(spec: ComponentSpec, specs: dict[str, ComponentSpec]) -> None:
         name = known.name if isinstance(known, ComponentSpec) else known
         if name not in specs:
             there = ", ".join(specs)
-            raise ValueError(f'"{spec.name}" has the input {name!r}, which is no component; there are: {there}')
+            raise ValueError(f'"{spec.name}" has the input {name!r}, which is not a component; there are: {there}')
         stream = specs[name].outputs.get(source.streamId)
         if stream is None:
             there = ", ".join(specs[name].outputs) or "none"

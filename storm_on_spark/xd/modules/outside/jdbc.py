@@ -144,7 +144,7 @@ def load_driver(driver: str) -> Any:
         raise SetupError(f"jdbc needs the driver {driver}: {error}; install it on every machine") from error
     if getattr(module, "apilevel", None) != "2.0" or getattr(module, "paramstyle", None) not in SIGNS:
         styles = ", ".join(SIGNS)
-        raise SetupError(f"jdbc: {driver} is no driver of DB-API 2.0 with parameters of the style {styles}")
+        raise SetupError(f"jdbc: {driver} is not a driver of DB-API 2.0 with parameters of the style {styles}")
     return module
 
 

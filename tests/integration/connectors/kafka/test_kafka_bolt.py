@@ -109,7 +109,7 @@ def test_what_can_not_be_written_fails_alone_with_the_reason(kafka_server: Kafka
         reasons = [str(error) for error in tester.collector.errors]
     assert len(reasons) == 3
     assert "value of a record is bytes, text or None, not 2 (int)" in reasons[0]
-    assert "'not there' is no topic's name" in reasons[1]
+    assert "'not there' is not a topic's name" in reasons[1]
     assert pairs(kafka_server, "some") == [(b"a", b"1")]
 
 

@@ -149,7 +149,7 @@ def test_clicks_are_joined_as_by_a_batch_job_and_late_ones_are_in_a_table_of_the
         (kafka_word_count, {kafka_word_count.TABLE: ""}, "must be a text that is not empty, not ''"),
         (kafka_word_count, {kafka_word_count.SERVERS: "nowhere"}, "bootstrap servers are host:port"),
         (clickstream_join, {clickstream_join.WINDOW_MS: "1s"}, "whole number of milliseconds, not '1s'"),
-        (clickstream_join, {clickstream_join.CLICKS: "a topic"}, "'a topic' is no topic's name"),
+        (clickstream_join, {clickstream_join.CLICKS: "a topic"}, "'a topic' is not a topic's name"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(job: Any, conf: dict[str, Any], message: str) -> None:

@@ -98,7 +98,7 @@ def test_an_ordinary_archive(tmp_path: Path) -> None:
         ([member("a/../../evil.py")], "leaves its folder"),
         ([member("/etc/evil")], "is an absolute path"),
         ([member("a\\..\\evil.py")], "backslash"),
-        ([member("a//b")], "is no plain path"),
+        ([member("a//b")], "is not a plain path"),
         ([member("a\nb")], "control character"),
         ([member("link", b"/etc/passwd", stat.S_IFLNK | 0o777)], "links, devices and the like are not allowed"),
         ([member("pipe", b"", stat.S_IFIFO | 0o666)], "links, devices and the like are not allowed"),

@@ -85,8 +85,8 @@ def test_a_list_that_changes_counts_at_once_and_a_broken_one_lets_nobody_in(tmp_
         ("drpc.authorizer.acl: {f: {client.users: [1]}}", "entry of function 'f'"),
         ("drpc.authorizer.acl: {f: {invocation.user: [a]}}", "entry of function 'f'"),
         ("drpc.authorizer.acl: {f: {clients: [a]}}", "entry of function 'f'"),
-        ("a: [", "is no YAML"),
-        ("a: !!python/object:os.system {}", "is no YAML"),
+        ("a: [", "is not YAML"),
+        ("a: !!python/object:os.system {}", "is not YAML"),
         ("# " + "x" * (1 << 20), "has more than 1,048,576 bytes"),
     ],
 )

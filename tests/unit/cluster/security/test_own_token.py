@@ -174,7 +174,7 @@ def test_a_link_is_refused(use: Any, tmp_path: Path) -> None:
     other = kept_secret(tmp_path / "other")
     token_path().parent.mkdir()
     token_path().symlink_to(other)
-    with pytest.raises(SetupError, match="is no regular file; remove it"):
+    with pytest.raises(SetupError, match="is not a regular file; remove it"):
         use()
 
 

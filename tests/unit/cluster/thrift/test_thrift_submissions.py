@@ -65,7 +65,7 @@ def test_an_upload_is_what_was_sent(inbox: Inbox, tmp_path: Path) -> None:
         pass
     uploads.remove(inbox, location)
     assert files(inbox, tmp_path) == []
-    with pytest.raises(CodeError, match="no upload of this Nimbus"), uploads.taking(inbox, location):
+    with pytest.raises(CodeError, match="not an upload of this Nimbus"), uploads.taking(inbox, location):
         pass
 
 
@@ -92,7 +92,7 @@ def test_a_location_is_no_path(inbox: Inbox, location: str) -> None:
         lambda: Uploads().finish(inbox, location),
         lambda: Uploads().remove(inbox, location),
     ):
-        with pytest.raises(CodeError, match="is no upload of this Nimbus"):
+        with pytest.raises(CodeError, match="is not an upload of this Nimbus"):
             ask()
 
 
@@ -269,7 +269,7 @@ def test_a_subscription_to_nothing_and_a_wrong_count_are_refused(inbox: Inbox, t
         with pytest.raises(InvalidTopologyError, match=message):
             submit(leader, uploads, name, location, conf, sent, active=True)
         assert files(inbox, tmp_path) == []
-    with pytest.raises(CodeError, match="no upload"):
+    with pytest.raises(CodeError, match="not an upload"):
         submit(leader, uploads, "w", "elsewhere.jar", {}, topology(), active=True)
     with pytest.raises(CodeError, match="not a readable archive"):
         submit(leader, uploads, "w", uploaded(uploads, inbox, b"no archive"), {}, topology(), active=True)

@@ -258,7 +258,7 @@ def test_ids_that_are_no_arrow_array_keep_a_spout_from_becoming_columnar(tmp_pat
     task = Spouts(Counting(), tmp_path).open()  # its ids are tuples of a text and a number
     task.next_tuple()
     task.cut()
-    with pytest.raises(CheckpointError, match=r'spout "spout" \(task 3\) has pending messages whose ids are no Arrow'):
+    with pytest.raises(CheckpointError, match=r'spout "spout" \(task 3\) has pending messages whose ids are not an'):
         Spouts(Columns(), tmp_path).open()
 
 

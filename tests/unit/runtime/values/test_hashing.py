@@ -337,7 +337,7 @@ class Close:
     [
         (AnyCase("A"), "a AnyCase defines `__eq__`, so it isn't known which values equal it"),
         (("a", Close(1.0)), "a Close defines `__eq__`"),
-        (np.timedelta64(1, "M"), "a timedelta64 of the unit M is no fixed time"),
+        (np.timedelta64(1, "M"), "a timedelta64 of the unit M is not a fixed time"),
         (pd.NA, "a NAType has no hash"),
         (np.datetime64("2024-01-01"), "a datetime64 has no hash"),
         ([Identity()], "a Identity has no hash"),

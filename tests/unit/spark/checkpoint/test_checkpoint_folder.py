@@ -40,7 +40,7 @@ def test_a_foreign_folder_is_refused_and_left_as_it_is(tmp_path: Path, make: obj
     make(folder)  # type: ignore[operator]
     before = tree(folder)
     with pytest.raises(
-        CheckpointError, match=r"mine is (no topology's checkpoint|the checkpoint of another Spark query)"
+        CheckpointError, match=r"mine is (not a topology's checkpoint|the checkpoint of another Spark query)"
     ):
         Checkpoint(folder)
     assert tree(folder) == before
@@ -83,7 +83,7 @@ def test_what_a_link_in_a_checkpoint_leads_to_stays(tmp_path: Path) -> None:
 def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("mine")
-    with pytest.raises(CheckpointError, match="file as it is: it is no directory"):
+    with pytest.raises(CheckpointError, match="file as it is: it is not a directory"):
         reset_checkpoint(file)
     assert file.read_text() == "mine"
 

@@ -59,7 +59,7 @@ def test_one_that_is_in_use_stays(root: LocalStorage):
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
-    [("photos/me.png", "'photos/me.png' in it is no part"), ("metadata", "no topology's checkpoint")],
+    [("photos/me.png", "'photos/me.png' in it is not part"), ("metadata", "not a topology's checkpoint")],
 )
 def test_something_else_stays(root: LocalStorage, name: str, sentence: str):
     root.put(name, b"mine")

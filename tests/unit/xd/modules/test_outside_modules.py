@@ -474,7 +474,7 @@ def test_jdbc_refuses_what_makes_no_sense(tmp_path: Path) -> None:
     arguments = tmp_path / "c.json"
     arguments.write_text(json.dumps([]))
     arguments.chmod(0o600)
-    with pytest.raises(SetupError, match="json is no driver of DB-API"):
+    with pytest.raises(SetupError, match="json is not a driver of DB-API"):
         made("sink", "jdbc", table="a", driver="json", connection=str(arguments)).open_sink(SinkContext(None, "s"))
     with pytest.raises(SetupError, match="jdbc needs the driver not_there"):
         made("sink", "jdbc", table="a", driver="not_there", connection=str(arguments)).open_sink(SinkContext(None, "s"))
