@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.java_gateway import is_instance_of
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STREAM: Final = "org.apache.spark.sql.connector.read.streaming.MicroBatchStream"
+_REPORTING: Final = "org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl"
 
 
 class Valves:
@@ -88,6 +89,21 @@ class Valves:
             source = sources.apply(place)
             runtime = self._gateway.jvm.org.apache.spark.sql.execution.streaming.runtime
             is_stream = is_instance_of(self._gateway, source, _STREAM)
+            if is_stream and is_instance_of(self._gateway, source, _REPORTING):
+                _ask_once(source)
             kind = runtime.AvailableNowMicroBatchStreamWrapper if is_stream else runtime.AvailableNowSourceWrapper
             self._wrappers[place] = source, kind(source)
         return self._wrappers[place]
+
+
+def _ask_once(source: Any) -> None:
+    """Asks a source how far it reaches if it can't say how far it was found to reach, as Kafka's before it was asked.
+
+    Spark reports that with each micro-batch, and ends the query if it can't. Its thread waits for this one here.
+    """
+    try:
+        latest = source.reportLatestOffset()
+        if latest is not None:
+            latest.json()
+    except Py4JJavaError:
+        source.latestOffset(source.initialOffset(), source.getDefaultReadLimit())

@@ -12,7 +12,14 @@ from kafka.structs import OffsetAndMetadata
 from kafka_broker import Kafka
 from waiting import eventually
 
-from storm_on_spark import BaseBasicBolt, FailedException, Fields, TopologyBuilder, TopologyFailedError
+from storm_on_spark import (
+    BaseBasicBolt,
+    FailedException,
+    Fields,
+    TopologyBuilder,
+    TopologyFailedError,
+    compile_topology,
+)
 from storm_on_spark.connectors.kafka import (
     ByTopicRecordTranslator,
     DefaultRecordTranslator,
@@ -252,3 +259,33 @@ def test_keys_and_values_that_are_no_text_are_bytes_and_aborted_records_are_left
     assert sorted(captured.values("translated"))[0][2:] == ("a", None, ())
     assert sorted(captured.values("translated"))[1][2:] == (b"\xff\xfe", b"\x80", (("h", b""),))
     assert [values[3:] for values in sorted(captured.values("columns"))] == [(None, "a"), (b"\x80", b"\xff\xfe")]
+
+
+def test_a_spout_that_continues_inactive_after_a_crash_reads_once_it_is_active(
+    nothing_left_behind, spark_session, kafka, tmp_path
+) -> None:
+    topic, commits = kafka.topic(), tmp_path / "checkpoint" / "commits"
+    builder = TopologyBuilder()
+    builder.set_spout("kafka", KafkaSpout(config(kafka, topic, group=topic).build()))
+    builder.set_bolt("seen", Seen()).shuffle_grouping("kafka")
+    compiled = compile_topology(builder.create_topology())
+    kafka.send(topic, "a")
+    query = compiled.start(spark_session, "inactive", commits.parent)
+    try:
+        eventually(lambda: query.status_info().acked == 1, "the first record")
+        eventually(lambda: list(commits.glob("[0-9]*")), "its commit")
+    finally:
+        query.stop()
+    # As if the driver had been killed before: the last micro-batch runs again, and its source is held at once.
+    last = max(commits.glob("[0-9]*"), key=lambda path: int(path.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+    query = compiled.start(spark_session, "inactive", commits.parent, active=False)
+    try:
+        eventually(last.exists, "the last micro-batch again")
+        kafka.send(topic, "b")
+        query.activate()
+        eventually(lambda: query.failure is not None or kafka.committed(topic, topic) == 2, "the next record")
+        assert query.failure is None
+    finally:
+        query.stop()
