@@ -18,9 +18,11 @@ def test_state_totals_and_windows_are_exact_with_every_profile_over_killed_worke
     count, ahead = stream_program.COUNT, stream_program.KEYS + 1
     assert sorted(captured.values("total")) == [(number,) for number in range(1, count + ahead + 1)]
     keys = Counter(key for key, *_ in stream_program.events(0)) + Counter(range(ahead))
-    reached = Counter(pair for (pair,) in captured.values("counted"))
-    assert reached == Counter((key, number) for key, total in keys.items() for number in range(1, total + 1))
+    reached = Counter((key, number) for key, total in keys.items() for number in range(1, total + 1))
+    assert Counter(pair for (pair,) in captured.values("counted")) == reached
+    assert Counter(map(tuple, captured.values("counted-columns"))) == reached
     joined = Counter((key, tuple(values)) for key, values in captured.values("joined"))
     assert joined == stream_program.expected_joined()
-    assert Counter(map(tuple, captured.values("summed"))) == stream_program.expected_sums()
+    for name in ("summed", "summed-columns"):
+        assert Counter(map(tuple, captured.values(name))) == stream_program.expected_sums()
     assert (len(captured.acked()), captured.failed()) == (2 * count, [])

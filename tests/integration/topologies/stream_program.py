@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from storm_on_spark import BaseBasicBolt, Duration, Fields, Topology
 from storm_on_spark.streams import LongSum, PairValueMapper, SlidingWindows, StreamBuilder, TumblingWindows
 from storm_on_spark.testing import ListSpout, crash
@@ -64,8 +66,11 @@ def program(folder: Path) -> Topology:
     joined.filter(lambda pair: COUNT not in pair[1]).map_to_pair(lambda pair: pair).through(Pass(2), name="joined")
     # A window of this kind keeps partial results, and no values.
     sliding = SlidingWindows.of(Duration(2 * WINDOW), Duration(WINDOW)).with_timestamp_field("ts")
-    sums = left.window(sliding.with_watermark_interval(Duration(50))).aggregate_by_key(LongSum())
-    sums.through(Pass(2), name="summed")
+    sliding = sliding.with_watermark_interval(Duration(50))
+    left.window(sliding).aggregate_by_key(LongSum()).through(Pass(2), name="summed")
+    columns = left.filter(pc.field("value") >= 0)
+    columns.count_by_key().through(Pass(2), name="counted-columns")
+    columns.window(sliding).aggregate_by_key(LongSum()).through(Pass(2), name="summed-columns")
     return builder.build()
 
 
