@@ -87,3 +87,12 @@ def effective_levels(config: LogConfig | None, now: float) -> dict[str, str]:
 
 def _counts(level: LogLevel, now: float) -> bool:
     return level.until is None or now < level.until or level.reset is not None
+
+
+def in_words(changes: Mapping[str, LogLevel | None]) -> str:
+    """Returns a change of log levels in words."""
+    parts = []
+    for name, level in sorted(changes.items()):
+        limit = "" if level is None or not level.secs else f" for {level.secs} s"
+        parts.append(f"{name} as before" if level is None else f"{name}={level.level}{limit}")
+    return ", ".join(["log level", *parts])

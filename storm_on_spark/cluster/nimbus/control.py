@@ -6,10 +6,11 @@ import contextlib
 import functools
 import getpass
 import logging
+import random
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -31,7 +32,7 @@ from storm_on_spark.cluster.errors import (
 from storm_on_spark.cluster.heartbeats.knowledge import Knowledge
 from storm_on_spark.cluster.heartbeats.reader import HeartbeatReader, ZooKeeperReader
 from storm_on_spark.cluster.leadership import LeaderElector
-from storm_on_spark.cluster.log_config import changed, shown_levels
+from storm_on_spark.cluster.log_config import changed, in_words, shown_levels
 from storm_on_spark.cluster.nimbus import lifecycle
 from storm_on_spark.cluster.nimbus.accepting.inbox import Inbox
 from storm_on_spark.cluster.nimbus.accepting.submission import Submissions, SubmissionState, SubmitRequest, state_of
@@ -67,6 +68,9 @@ from storm_on_spark.cluster.state import (
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 10
+_PAUSE_SECS: Final = 0.02
+
+_T = TypeVar("_T")
 
 
 class Control:
@@ -258,22 +262,20 @@ class Control:
             TransitionError: it would be too many loggers.
         """
         fence = self.fence()
-        for _ in range(_ATTEMPTS):
-            storm = self._state.get(StormBase, STORMS, topology_id)
-            if storm is None:
+
+        def write() -> LogConfig:
+            if self._state.get(StormBase, STORMS, topology_id) is None:
                 raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
             found = self._state.get(LogConfig, LOGCONFIGS, topology_id)
             before = LogConfig(topology_id=topology_id, levels={}) if found is None else found[0]
             after = changed(before, changes, self.now())
             place = (LOGCONFIGS, topology_id)
-            write: Change = Create(place, after) if found is None else Put(place, after, found[1])
-            try:
-                told = self._told(topology_id, _log_levels_told(changes), by)
-                self._state.commit_recorded(told, fence, Check((STORMS, topology_id), storm[1]), write)
-            except ConflictError:
-                continue
+            change: Change = Create(place, after) if found is None else Put(place, after, found[1])
+            told = self._told(topology_id, in_words(changes), by)
+            self._state.commit_recorded(told, fence, Check((STORMS, topology_id)), change)
             return after
-        raise ConflictError(f"log levels of {topology_id} can't be changed: others keep changing it; try again")
+
+        return _until_alone(write, f"log levels of {topology_id}")
 
     def set_credentials(self, topology_id: str, given: object, by: str = "") -> None:
         """Gives a topology that runs new credentials, in place of those that it has.
@@ -285,7 +287,10 @@ class Control:
         """
         fence, credentials = self.fence(), checked_credentials(given)
         told = self._told(topology_id, f"credentials, {len(credentials)} of them", by)
-        store_credentials(self._state, fence, topology_id, credentials, told)
+        _until_alone(
+            lambda: store_credentials(self._state, fence, topology_id, credentials, told),
+            f"the credentials of {topology_id}",
+        )
 
     def drain_page(self, supervisor: str) -> DrainPage:
         """Returns what a drain of a supervisor moves, or would move.
@@ -454,7 +459,8 @@ class Control:
         more: Callable[[StormBase], tuple[Change, ...]] = lambda base: (),
     ) -> StormBase:
         fence = self.fence()
-        for _ in range(_ATTEMPTS):
+
+        def write() -> StormBase:
             try:
                 found = self._state.get(StormBase, STORMS, topology_id)
             except RecordError as error:
@@ -463,27 +469,24 @@ class Control:
                 raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
             base, version = found
             after = change(base)
-            if after == base:
-                return base
-            try:
+            if after != base:
                 told = self._told(topology_id, what, by)
                 self._state.commit_recorded(told, fence, Put((STORMS, topology_id), after, version), *more(base))
-            except ConflictError:
-                continue
             return after
-        raise ConflictError(f"topology {topology_id} can't be changed: other writers keep changing it; try again")
+
+        return _until_alone(write, f"topology {topology_id}")
 
     def _told(self, topology_id: str, what: str, by: str) -> ChangeRecord:
         return ChangeRecord(topology_id=topology_id, what=what[:500], who=by[:200], time=self.now())
 
 
-def _log_levels_told(changes: Mapping[str, LogLevel | None]) -> str:
-    """Returns a change of log levels in words."""
-    parts = []
-    for name, level in sorted(changes.items()):
-        limit = "" if level is None or not level.secs else f" for {level.secs} s"
-        parts.append(f"{name} as before" if level is None else f"{name}={level.level}{limit}")
-    return ", ".join(["log level", *parts])
+def _until_alone(write: Callable[[], _T], what: str) -> _T:
+    """Returns what `write` does; it reads and writes again if somebody else wrote between the two."""
+    for attempt in range(_ATTEMPTS):
+        with contextlib.suppress(ConflictError):
+            return write()
+        time.sleep(random.uniform(0, _PAUSE_SECS * attempt))
+    raise ConflictError(f"{what} can't be changed: other writers keep changing it; try again")
 
 
 def _rebalance_told(conf: Mapping[str, Any], executors: Mapping[str, int], *, from_scratch: bool) -> str:

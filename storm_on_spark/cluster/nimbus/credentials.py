@@ -26,13 +26,12 @@ def store_credentials(
     Raises:
         NotAliveError: there is no such topology.
         SetupError: the cluster has no secret, or the library for it is missing.
-        ConflictError: the topology was changed at the same moment.
+        ConflictError: somebody else wrote them, or ended the topology, at the same moment.
     """
-    storm = state.get(StormBase, STORMS, topology_id)
-    if storm is None:
+    if state.get(StormBase, STORMS, topology_id) is None:
         raise NotAliveError(f"there is no topology with the id {topology_id[:220]!r}")
     place = (CREDENTIALS, topology_id)
     record = sealed(credentials, topology_id, state.session.paths.of(*place), state.session.keyring)
     found = state.stat(*place)
     write: Change = Create(place, record) if found is None else Put(place, record, found.version)
-    state.commit_recorded(told, fence, Check((STORMS, topology_id), storm[1]), write)
+    state.commit_recorded(told, fence, Check((STORMS, topology_id)), write)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def test_the_newest_outlive_a_driver_and_are_shown_nowhere(
         client = cluster.client()
         client.push_credentials("words", {"token": FIRST})
         wait_until(lambda: given_in(folder) == {"token": FIRST}, "the first credentials")
+
+        # Writers of the same topology at once: each is answered, whoever was first.
+        with ThreadPoolExecutor(8) as threads:
+            pushed = [threads.submit(client.push_credentials, "words", {"token": FIRST}) for _ in range(20)]
+            others = [threads.submit(change, "words") for change in (client.deactivate, client.activate) * 10]
+            for answer in (*pushed, *others):
+                answer.result()
 
         options = ["--nimbus", nimbus.address, "--token-file", os.fspath(token), "--json"]
         text = f"# renewed\ntoken={SECOND}\nuser: ann\n"
