@@ -195,7 +195,7 @@ def _flip(run: Run, path: Path, start: int, length: int) -> None:
 _DAMAGES: tuple[tuple[Callable[[Run], str], str], ...] = (
     (_cut_planned, r"CheckpointError: .*part of the checkpoint is missing"),
     (_flip_spout_snapshot, r"spout log .* is damaged"),
-    (_flip_outcomes, r"CheckpointError: .*outcomes/.*(damaged|no file of|version|cut short)"),
+    (_flip_outcomes, r"CheckpointError: .*outcomes/.*(damaged|not a file of|version|cut short)"),
     (_flip_state, r"state"),
     (_cut_manifest, r"CheckpointError: .*manifest\.json can't be read"),
     (_empty_offsets, r"CheckpointError: .*offset log .* can't be read"),
