@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "storm_on_spark" / "spark"
 PAGE = ROOT / "docs" / "spark-sessions.md"
@@ -45,6 +47,7 @@ def uses() -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_use_of_what_pyspark_does_not_publish_is_in_the_table() -> None:
     table = set(ROW.findall(PAGE.read_text(encoding="utf-8")))
     assert uses() - table == set(), "used, but not in docs/spark-sessions.md"

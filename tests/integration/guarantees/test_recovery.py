@@ -94,7 +94,7 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
     assert not list(checkpoint.rglob("*.tmp")), "half-written files are left in the checkpoint"
 
 
-@pytest.mark.parametrize("partitions", [1, pytest.param(2, marks=pytest.mark.representative)])
+@pytest.mark.parametrize("partitions", [1, 2])
 def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_session, tmp_path, partitions):
     count = 600
     conf = {

@@ -133,7 +133,6 @@ def acker_states(spark: SparkSession, checkpoint: Path) -> list[AckerState]:
     return [AckerState.load(bytes(row["user_map_value"]["value"]), 1000 * T) for row in rows]
 
 
-@pytest.mark.representative
 def test_a_message_times_out_between_one_and_two_timeouts_after_its_emit(
     nothing_left_behind, spark_session, tmp_path, orders
 ):

@@ -63,7 +63,6 @@ class Weigh(BaseBasicBolt):
     def declare_output_fields(self, declarer: Any) -> None: ...
 
 
-@pytest.mark.representative
 def test_a_snapshot_with_deltas_is_read_whole(spark_session: Any, tmp_path: Path) -> None:
     gates = [GATE(str(number)) for number in range(5)]
     builder = TopologyBuilder()

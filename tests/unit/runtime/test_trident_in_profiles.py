@@ -89,7 +89,7 @@ def topology(fails: bool) -> TridentTopology:
 @pytest.mark.parametrize(
     ("kind", "fails"),
     [
-        ("micro-batches", True),
+        pytest.param("micro-batches", True, marks=pytest.mark.slow),
         pytest.param("small rounds", False, marks=pytest.mark.slow),
         pytest.param("small rounds", True, marks=pytest.mark.slow),
         pytest.param("large rounds", True, marks=pytest.mark.slow),
