@@ -18,11 +18,13 @@ import pytest
 from storm_jars import JVM, ROOT, SOURCES, class_path
 from world import World, wait_for
 
+from storm_on_spark.api.info import ALL_TIME, ComponentWindow, LatencyInfo, StreamCounts, WindowInfo
 from storm_on_spark.cluster.daemons.nimbus import Nimbus
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
 from storm_on_spark.cluster.paths import WORKERBEATS
 from storm_on_spark.cluster.records import ErrorRecord, StormBase, WorkerBeat
 from storm_on_spark.cluster.supervisor.slots import Phase
+from storm_on_spark.metrics.packed import pack_windows
 from storm_on_spark.runtime.processes.sessions import session_members
 from storm_on_spark.spark.session.jvm.java import require_java
 
@@ -274,7 +276,19 @@ def test_sparse_shows_statistics_from_the_rest_interface(world: World, storm: St
     spout = {"kind": "spout", "tasks": 1, "emitted": 12_345, "transferred": 12_345, "acked": 12_344, "failed": 1}
     bolt = {"kind": "bolt", "tasks": 2, "emitted": 6_789, "executed": 12_346, "execute_latency_ms": 0.125}
     counts = {"status": "ACTIVE", "uptime_secs": 60.0, "emitted": 12_345, "acked": 12_344, "failed": 1}
-    world.beat(world.own(topology_id), {**counts, "components": {"word_spout": spout, "count_bolt": bolt}})
+    latency = LatencyInfo(0.125, 0.125, 0.125, 0.125)
+    own = StreamCounts("default", emitted=12_345, transferred=12_345, acked=12_344, failed=1)
+    words = (
+        StreamCounts("default", "word_spout", executed=12_346, execute_ms=0.125),
+        StreamCounts("default", emitted=6_789),
+    )
+    counted = {
+        "word_spout": ComponentWindow(emitted=12_345, transferred=12_345, acked=12_344, failed=1, streams=(own,)),
+        "count_bolt": ComponentWindow(emitted=6_789, executed=12_346, execute=latency, streams=words),
+    }
+    windows = pack_windows({ALL_TIME: WindowInfo(ALL_TIME, 60.0, counted)})
+    components = {"word_spout": spout, "count_bolt": bolt}
+    world.beat(world.own(topology_id), {**counts, "components": components, "windows": windows})
     seen = sparse.nimbus.view
     wait_for(lambda: topology_id in seen.snapshot().workerbeats, "its driver's counts")
 
