@@ -30,10 +30,10 @@ from storm_on_spark.spark.session.folders.dirs import (
 )
 from storm_on_spark.spark.session.folders.owned import remove_owned
 from storm_on_spark.spark.session.interrupts import InterruptsWait, give_back, handlers_kept, held, take_over
-from storm_on_spark.spark.session.jvm.accumulators import silence_its_end
 from storm_on_spark.spark.session.jvm.class_archive import find_archive
 from storm_on_spark.spark.session.jvm.home import environment, linked_home, temporary_files_in
 from storm_on_spark.spark.session.jvm.java import Java, require_java
+from storm_on_spark.spark.session.jvm.silence import COMPLAINT, silence_its_end
 from storm_on_spark.spark.session.logs import OutputPump, new_log_file
 from storm_on_spark.spark.session.settings.classic import require_no_remote
 from storm_on_spark.spark.session.settings.required import (
@@ -139,9 +139,9 @@ def _stop(spark: SparkSession) -> None:
     from py4j.protocol import Py4JNetworkError
     from pyspark.sql import SparkSession, SQLContext
 
-    # Py4J logs a traceback, by the root logger, if the JVM ended amid a command.
-    root, complaint = logging.getLogger(), "Exception while sending command."
-    root.addFilter(unheard := lambda record: record.msg != complaint)
+    # Py4J complains if the JVM ended amid a command.
+    root = logging.getLogger()
+    root.addFilter(unheard := lambda record: record.msg != COMPLAINT)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
