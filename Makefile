@@ -48,7 +48,7 @@ run: java $(RUN_STAMP) ## count the words of Python's documentation, or of INPUT
 
 # In several processes a file stays in one, as its tests share servers, and files begin in the order of a run in one.
 BY_FILE := --dist loadfile --no-loadscope-reorder
-TEST := (not integration and not spark and not slow) or representative
+TEST := ((not integration and not spark and not slow) or representative) and not soak
 REST_PROCESSES := 0
 
 .PHONY: test
@@ -57,11 +57,15 @@ test: java $(STAMP) ## does everything work? the tests without Spark, and a part
 
 .PHONY: test-rest
 test-rest: java $(STAMP) ## the long tail that `make test` leaves out, and property tests in their long form (REST_PROCESSES=2: two files at a time)
-	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "not ($(TEST)) or hypothesis" --hypothesis-profile=long $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "(not ($(TEST)) or hypothesis) and not soak" --hypothesis-profile=long $(PYTEST_ARGS)
+
+.PHONY: test-soak
+test-soak: java $(STAMP) ## minutes of faults, and variants, of what shorter tests show too: half an hour; CI leaves them out
+	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m soak $(PYTEST_ARGS)
 
 .PHONY: test-all
 test-all: ## all tests, also the rest if one of `make test` fails (PYTEST_ARGS= for more options)
-	@status=0; for part in test test-rest; do $(MAKE) $$part || status=1; done; exit $$status
+	@status=0; for part in test test-rest test-soak; do $(MAKE) $$part || status=1; done; exit $$status
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## the tests that need no Spark
@@ -129,6 +133,10 @@ failover: java $(STAMP) ## kill, stop and cut off parts of a cluster: twenty min
 .PHONY: failover-short
 failover-short: java $(STAMP) ## the form of it that `make test` has: half a minute
 	@$(PY) -m lab.failover --short $(FAILOVER_ARGS)
+
+.PHONY: test-moments
+test-moments: java $(STAMP) ## end a command at all of forty moments of its start, of which tests take six: ten minutes
+	@MOMENTS=20 $(PY) -m pytest tests/integration/usage/test_signals.py -k any_moment $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: $(STAMP) ## send mutated messages to a Pacemaker for SECONDS (600): it must not fall, swell or hang

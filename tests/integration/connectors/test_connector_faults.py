@@ -6,7 +6,8 @@ import pytest
 from processes import short_form
 
 
-@pytest.mark.slow
+# `test_sinks.py` kills a driver between the two commits, and `test_kafka_jobs.py` goes on from Kafka to Delta.
+@pytest.mark.soak
 def test_from_kafka_to_delta_each_record_is_there_once_when_the_driver_is_killed_between_two_commits():
     [between] = short_form("lab.connectors", "--patience", "3", seconds=280)
     [fault] = between["injections"]

@@ -14,6 +14,8 @@ from storm_on_spark.connectors.files import FileBolt
 from storm_on_spark.testing import ListSpout, run_topology
 
 
+# As with the files of streams, which `test_pipeline.py` shows.
+@pytest.mark.soak
 def test_a_driver_killed_between_a_file_and_its_commit_leaves_each_tuple_once(spark_session, tmp_path):
     folder, checkpoint, noted = tmp_path / "out", tmp_path / "checkpoint", tmp_path / "noted"
     arguments = ("-m", "topologies.filing", str(folder), str(checkpoint), str(noted))

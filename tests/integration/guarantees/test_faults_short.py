@@ -19,7 +19,8 @@ def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_dri
     assert (mixed["figures"]["lost"], mixed["figures"]["state_errors"]) == (0, 0)
 
 
-@pytest.mark.slow
+# Both without Spark: `test_power_loss.py`, and `test_what_a_writer_appends_after_it_was_replaced_is_never_read`.
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_nothing_that_was_acked_is_lost_with_the_machine_and_a_writer_that_was_replaced_is_not_read():
     only = ("--only", "power", "--only", "two-writers")

@@ -42,7 +42,7 @@ def test_key_value_state_is_exact_over_killed_workers_and_poison_and_its_hooks_s
     assert all(state in ({}, *(part for *_, part in hooks)) for _, state in begun)
 
 
-@pytest.mark.parametrize("partitions", [2, 1])
+@pytest.mark.parametrize("partitions", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_key_value_state_that_is_larger_than_memory_is_exact_over_killed_workers_and_poison(
     complete, tmp_path, spark_session, partitions
 ):

@@ -61,8 +61,17 @@ def last_of(folder: Path) -> int:
     return max((int(path.name) for path in folder.glob("*") if path.name.isdecimal()), default=-1)
 
 
-@pytest.mark.parametrize("profile", ["latency", pytest.param("realtime", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", [delta, jdbc, files, stream])
+# Each kind and each profile, and each pair where there is time: both are told by one comparison.
+@pytest.mark.parametrize(
+    ("kind", "profile"),
+    [
+        *[(delta, "latency"), (jdbc, "realtime"), (files, "realtime"), (stream, "latency")],
+        pytest.param(delta, "realtime", marks=pytest.mark.soak),
+        pytest.param(jdbc, "latency", marks=pytest.mark.soak),
+        pytest.param(files, "latency", marks=pytest.mark.soak),
+        pytest.param(stream, "realtime", marks=pytest.mark.soak),
+    ],
+)
 def test_an_older_checkpoint_is_refused_and_nothing_is_lost_or_there_twice(
     nothing_left_behind, spark_session, tmp_path, kind: Callable[[Path], tuple], profile: str
 ):

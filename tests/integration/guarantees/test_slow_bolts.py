@@ -48,7 +48,8 @@ def test_native_code_that_holds_the_interpreter_is_named_and_its_worker_is_ended
     assert told.endswith("in hang; its worker was ended, and another went on")
 
 
-@pytest.mark.slow
+# As below, by what `test_native_code_that_holds_the_interpreter_is_named_and_its_worker_is_ended` sees.
+@pytest.mark.soak
 def test_native_code_that_holds_the_interpreter_again_and_again_fails_the_topology_with_that_reason(
     nothing_left_behind, spark_session, tmp_path
 ):

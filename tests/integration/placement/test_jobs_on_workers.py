@@ -18,7 +18,8 @@ from storm_on_spark.cluster.standalone import StandaloneCluster
 LINES = 12_000
 
 
-@pytest.mark.slow
+# Executors of such a cluster are killed in `test_spouts_on_executors.py`, and a worker in `test_executors_apart.py`.
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_the_word_count_is_exact_although_both_workers_are_killed_under_load(tmp_path: Path) -> None:
     text = tmp_path / "text"

@@ -173,7 +173,8 @@ def test_spouts_and_bolts_on_machines_that_share_only_s3_survive_the_loss_of_one
     assert found["spouts"] == found["bolts"], "spouts ran on both machines"
 
 
-@pytest.mark.slow
+# On S3 the spouts are on other machines, too; a driver on HDFS is killed in `test_stored_topology.py`.
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_bolts_on_machines_that_share_only_hdfs_with_the_driver_survive_the_loss_of_one(
     tmp_path: Path, cluster: StandaloneCluster, hdfs_server: HdfsServer

@@ -81,17 +81,17 @@ def _exact_after_kills(folder: Path, checkpoint: str, conf: Mapping[str, str], k
     assert set(acked) == set(range(COUNT))
 
 
-@pytest.mark.slow
+# A test of supervisors kills a driver on S3, and another one goes on: `test_driver.py`.
+@pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_on_s3_the_state_is_exact_after_the_driver_was_killed(tmp_path: Path, s3_server: S3Server):
-    # Each start takes twenty seconds there; a second kill is that of the other store.
-    _exact_after_kills(tmp_path, f"{s3_server.uri}/counting", s3_server.conf, kills=1)
+def test_on_s3_the_state_is_exact_after_the_driver_was_killed_twice(tmp_path: Path, s3_server: S3Server):
+    _exact_after_kills(tmp_path, f"{s3_server.uri}/counting", s3_server.conf, kills=2)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_on_hdfs_the_state_is_exact_after_the_driver_was_killed_twice(tmp_path: Path, hdfs_server: HdfsServer):
-    _exact_after_kills(tmp_path, f"{hdfs_server.uri}/counting", {"spark.hadoop.dfs.replication": "2"}, kills=2)
+def test_on_hdfs_the_state_is_exact_after_the_driver_was_killed(tmp_path: Path, hdfs_server: HdfsServer):
+    _exact_after_kills(tmp_path, f"{hdfs_server.uri}/counting", {"spark.hadoop.dfs.replication": "2"}, kills=1)
 
 
 @pytest.mark.slow
@@ -100,7 +100,8 @@ def test_on_s3_an_older_copy_of_the_checkpoint_is_refused_beside_newer_files(tmp
     _refused_when_put_back(tmp_path, f"{s3_server.uri}/put-back", s3_server.conf, s3_server.settings)
 
 
-@pytest.mark.slow
+# HDFS renames and lists as a directory does, see `test_older_checkpoint.py`; S3 does not.
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_on_hdfs_an_older_copy_of_the_checkpoint_is_refused_beside_newer_files(tmp_path: Path, hdfs_server: HdfsServer):
     conf = {"spark.hadoop.dfs.replication": "2"}

@@ -44,6 +44,8 @@ def _client(connect: str) -> Iterator[KazooClient]:
         client.close()
 
 
+# In real time it is below.
+@pytest.mark.soak
 def test_a_fused_stream_goes_on_from_its_checkpoint_when_its_container_is_killed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     text = f"rate --messagesPerSecond=400 --maxMessages={_COUNT} | aggregator --count=10 | splitter | file --dir={out}"
