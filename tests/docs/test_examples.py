@@ -7,7 +7,8 @@
 - `sh` blocks are not run, but every command, option, target of make and path in them has to exist.
 
 An HTML comment in the line before a block changes that: `<!-- spark -->` for what needs Spark, which is run in one
-process for all pages, and `<!-- no test: reason -->`. Notebooks are pages whose cells are the blocks.
+process for all pages, and `<!-- no test: reason -->`. Notebooks are run in kernels, by
+`tests/integration/usage/test_notebook.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from click.testing import CliRunner
 from storm_on_spark.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "notebooks").glob("*.ipynb"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w+)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
 COMMENT = re.compile(r"<!-- (.+?) -->\n *$")
 RESULTS = "results of the pages: "
@@ -51,8 +52,6 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
-    if page.suffix == ".ipynb":
-        return _cells(json.loads(text))
     blocks: list[Block] = []
     end = 0
     for found in FENCE.finditer(text):
@@ -65,13 +64,6 @@ def blocks_of(page: Path) -> list[Block]:
         line = text.count("\n", 0, found.start()) + 2
         blocks.append(Block(found["language"], code, line, mark[1] if mark else ""))
     return blocks
-
-
-def _cells(notebook: dict) -> list[Block]:
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    sources = ["".join(cell["source"]) for cell in cells]
-    # A magic command prepares the machine; here the package is installed.
-    return [Block("python", code, 1, "spark") for code in sources if not code.startswith("%")]
 
 
 def run_page(page: Path, *, with_spark: bool) -> None:
@@ -104,7 +96,7 @@ def pages_with(language: str, mark: str | None = None) -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("page", [page for page in pages_with("python") if page.suffix == ".md"], ids=name_of)
+@pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
 def test_python_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(page, with_spark=False)
