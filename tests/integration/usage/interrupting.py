@@ -15,7 +15,7 @@ from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.spark.running.topology import TopologyQuery
 from storm_on_spark.spark.session import local_session
 
-MOMENTS = 3
+MOMENTS = 2
 
 
 class Numbers(BaseRichSpout):
