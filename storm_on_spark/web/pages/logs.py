@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import Any, Final, get_args
@@ -78,6 +79,8 @@ def search(question: Question, files: list[LogFile], text: str, root: str) -> tu
     found: list[Hit] = []
     missed: list[str] = []
     until = time.monotonic() + _SEARCH_SECS
+    # `lower()` would not do: some texts have another length then, and what was found would be marked elsewhere.
+    wanted = re.compile(re.escape(text), re.IGNORECASE)
     for at, log in enumerate(files):
         if time.monotonic() > until or len(found) >= _MOST_HITS:
             missed.append(f"{len(files) - at} more logs")
@@ -89,15 +92,16 @@ def search(question: Question, files: list[LogFile], text: str, root: str) -> tu
             continue
         place = part.start
         for line in part.text.split("\n"):
-            spot = line.lower().find(text.lower())
-            if spot >= 0 and len(found) < _MOST_HITS:
+            match = wanted.search(line) if len(found) < _MOST_HITS else None
+            if match:
+                spot, end = match.span()
                 begin = max(0, spot - _MOST_CHARS // 2)
                 found.append(
                     Hit(
                         log,
                         line[begin:spot],
-                        line[spot : spot + len(text)],
-                        line[spot + len(text) : begin + _MOST_CHARS],
+                        line[spot:end],
+                        line[end : begin + _MOST_CHARS],
                         _link(root, log.id, max(0, place - _PART // 4)),
                     )
                 )
