@@ -37,8 +37,8 @@ from storm_on_spark.plan.passes.placement import partitions_of
 from storm_on_spark.plan.settings import LiveSettings, TaskSettings
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
-from storm_on_spark.runtime.bolts.at_work import clear_work
-from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
+from storm_on_spark.runtime.bolts.watching.at_work import clear_work
+from storm_on_spark.runtime.bolts.watching.stall import clear_notes, read_notes
 from storm_on_spark.runtime.processes.ending.at_once import belongs_here
 from storm_on_spark.runtime.processes.run_folder import new_start_id, remove_run_folder, run_folder
 from storm_on_spark.runtime.reports.report import Failure

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo
-from storm_on_spark.runtime.bolts.at_work import clear_work, read_work
+from storm_on_spark.runtime.bolts.watching.at_work import clear_work, read_work
 from storm_on_spark.runtime.storage import Folder
 
 _NOTES_SECS = 1.0

@@ -21,7 +21,7 @@ from storm_on_spark.api.task.collector import (
 )
 from storm_on_spark.api.task.hooks import BoltAckInfo, BoltFailInfo, EmitInfo
 from storm_on_spark.api.tuple import Delivery, JointAnchors, Tuple
-from storm_on_spark.runtime.bolts.in_hand import in_hand
+from storm_on_spark.runtime.bolts.watching.in_hand import in_hand
 from storm_on_spark.runtime.emit.output import Emit, TaskOutput
 from storm_on_spark.runtime.emit.routing import Owners
 from storm_on_spark.runtime.reports.report import Reported, add_reported

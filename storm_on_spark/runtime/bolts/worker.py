@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask, Kept
-from storm_on_spark.runtime.bolts.stall import MainThreadWatch
+from storm_on_spark.runtime.bolts.watching.stall import MainThreadWatch
 from storm_on_spark.runtime.run.run import Run
 from storm_on_spark.runtime.run.settings import BoltSettings, ReportSettings
 from storm_on_spark.runtime.run.spec import RunSpec, load_spec

@@ -19,7 +19,7 @@ from storm_on_spark.api.errors import CheckpointError, SetupError, StormError
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.output import BatchOutput
 from storm_on_spark.runtime.batches.written import WriteError, Written
-from storm_on_spark.runtime.bolts.stall import clear_notes, read_notes
+from storm_on_spark.runtime.bolts.watching.stall import clear_notes, read_notes
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.storage import Folder
 

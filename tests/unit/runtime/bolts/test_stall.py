@@ -24,10 +24,10 @@ from stormtest import Source, anchored, batch_input, ids, make_worker, solo
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, BatchBolt, TopologyBuilder
 from storm_on_spark.api.info import ComponentAtWork
 from storm_on_spark.runtime.bolts import worker as worker_module
-from storm_on_spark.runtime.bolts.at_work import WorkNotes, clear_work, read_work
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
-from storm_on_spark.runtime.bolts.holding import HolderWatch
-from storm_on_spark.runtime.bolts.stall import EXIT_CODE, Stall, StallWatch, clear_notes, read_notes
+from storm_on_spark.runtime.bolts.watching.at_work import WorkNotes, clear_work, read_work
+from storm_on_spark.runtime.bolts.watching.holding import HolderWatch
+from storm_on_spark.runtime.bolts.watching.stall import EXIT_CODE, Stall, StallWatch, clear_notes, read_notes
 from storm_on_spark.runtime.bolts.worker import worker_for
 from storm_on_spark.runtime.processes.diagnostics import prints
 from storm_on_spark.runtime.storage.place import LocalPlace

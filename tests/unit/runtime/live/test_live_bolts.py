@@ -27,7 +27,7 @@ from waiting import eventually
 
 from storm_on_spark.api import BaseBasicBolt, BaseRichBolt, TopologyBuilder
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.bolts.stall import EXIT_CODE, read_notes
+from storm_on_spark.runtime.bolts.watching.stall import EXIT_CODE, read_notes
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client

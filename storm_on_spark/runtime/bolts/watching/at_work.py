@@ -1,7 +1,7 @@
 """How far a bolt is in the micro-batch that runs: workers write it down while it takes long, and the driver reads it.
 
 Spark hears of a task when it has ended. So a thread of the worker looks at what the main thread executes, as
-`bolts.stall` does, and writes a file for each task of a bolt. In a store that would be a request for every second, so
+`stall.py` does, and writes a file for each task of a bolt. In a store that would be a request for every second, so
 it is only done where the checkpoint is a folder.
 """
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from storm_on_spark.api.info import ComponentAtWork
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
-from storm_on_spark.runtime.bolts.in_hand import loop_above
+from storm_on_spark.runtime.bolts.watching.in_hand import loop_above
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 

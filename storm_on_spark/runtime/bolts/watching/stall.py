@@ -21,10 +21,10 @@ from typing import NamedTuple, NoReturn
 
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.tuple import Tuple
-from storm_on_spark.runtime.bolts.at_work import WorkNotes
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
-from storm_on_spark.runtime.bolts.holding import HolderWatch, clear_held, read_held, take_held
-from storm_on_spark.runtime.bolts.in_hand import in_hand
+from storm_on_spark.runtime.bolts.watching.at_work import WorkNotes
+from storm_on_spark.runtime.bolts.watching.holding import HolderWatch, clear_held, read_held, take_held
+from storm_on_spark.runtime.bolts.watching.in_hand import in_hand
 from storm_on_spark.runtime.processes.diagnostics import prints
 from storm_on_spark.runtime.processes.run_folder import make_private
 from storm_on_spark.runtime.reports.shown_values import input_text
