@@ -291,7 +291,7 @@ class CompiledTopology:
         port: int,
         began: Callable[[Callable[[], TopologyInfo]], object] | None,
     ) -> TopologyQuery:
-        from storm_on_spark.runtime.batches.recorder import Recorder
+        from storm_on_spark.runtime.batches.metrics.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.runtime.live.execution.rounds import ROUNDS, last_executed_ms

@@ -23,13 +23,13 @@ from storm_on_spark.plan.explain.words import listed
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.runtime.batches.clock import Clock
-from storm_on_spark.runtime.batches.current_batch import BatchAtHand
 from storm_on_spark.runtime.batches.files import BatchFiles
 from storm_on_spark.runtime.batches.live_process import LiveProcess
-from storm_on_spark.runtime.batches.metrics import Metrics
+from storm_on_spark.runtime.batches.metrics.counters import Metrics
+from storm_on_spark.runtime.batches.metrics.current_batch import BatchAtHand
+from storm_on_spark.runtime.batches.metrics.recorder import Recorder
+from storm_on_spark.runtime.batches.metrics.round_times import RoundTimes
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.recorder import Recorder
-from storm_on_spark.runtime.batches.round_times import RoundTimes
 from storm_on_spark.runtime.batches.rules import events
 from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, beside_native
 from storm_on_spark.runtime.batches.rules.reading import ReadingRules

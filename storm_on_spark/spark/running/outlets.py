@@ -12,7 +12,7 @@ from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.samples.loggers import EventLoggers, loggers_of
 
 if TYPE_CHECKING:
-    from storm_on_spark.runtime.batches.recorder import Recorder
+    from storm_on_spark.runtime.batches.metrics.recorder import Recorder
     from storm_on_spark.spark.running.topology import TopologyQuery
 
 

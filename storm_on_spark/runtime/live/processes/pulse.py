@@ -1,7 +1,7 @@
 """The pulse of a live process: a thread that answers while the main thread executes a tuple, however long that takes.
 
-`bolts.stall` limits how long one tuple may take, from within the process. From outside, a process is only ended when it
-has no pulse: it is stopped, or a bolt has held its interpreter for longer than a tuple may take.
+`bolts.watching` limits how long one tuple may take, from within the process. From outside, a process is only ended
+when it has no pulse: it is stopped, or a bolt has held its interpreter for longer than a tuple may take.
 """
 
 from __future__ import annotations

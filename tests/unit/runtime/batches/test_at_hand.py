@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo
-from storm_on_spark.runtime.batches.current_batch import BatchAtHand
+from storm_on_spark.runtime.batches.metrics.current_batch import BatchAtHand
 
 
 @pytest.mark.parametrize("others", [False, True], ids=["our source alone", "beside sources of Spark's own"])

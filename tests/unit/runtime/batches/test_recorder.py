@@ -9,7 +9,7 @@ import pytest
 from waiting import eventually
 
 from storm_on_spark.metrics.amounts import EMITTED, Name
-from storm_on_spark.runtime.batches.recorder import Recorder
+from storm_on_spark.runtime.batches.metrics.recorder import Recorder
 
 TASKS = {"split": [3, 4]}
 ONE: dict[Name, int] = {(EMITTED, "default", ""): 1}

@@ -25,8 +25,8 @@ from stormtest import ExecutorHost, Spouts
 from waiting import eventually
 
 from storm_on_spark.runtime.batches.live_process import Spent
+from storm_on_spark.runtime.batches.metrics.round_times import RoundTimes
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.batches.round_times import RoundTimes
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client

@@ -13,7 +13,7 @@ from storm_on_spark.api.config import effective_conf
 from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.model import PlacedPlan
-from storm_on_spark.runtime.batches.metrics import Metrics
+from storm_on_spark.runtime.batches.metrics.counters import Metrics
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.live.execution.gathered import Gathered
 from storm_on_spark.runtime.reports.groups import Groups

@@ -6,7 +6,7 @@ from storm_on_spark.api import BaseBasicBolt, TopologyBuilder
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.api.streams.constants import ACKER_COMPONENT
 from storm_on_spark.plan.compile import compile_graph
-from storm_on_spark.runtime.batches.metrics import Metrics
+from storm_on_spark.runtime.batches.metrics.counters import Metrics
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.testing import ListSpout
 

@@ -14,7 +14,7 @@ from waiting import eventually
 from storm_on_spark.api.errors import ConfigError
 from storm_on_spark.api.info import ComponentWindow, TaskCounts, TopologyInfo, WindowInfo
 from storm_on_spark.api.metrics import EventInfo, IEventLogger
-from storm_on_spark.runtime.batches.recorder import Recorder
+from storm_on_spark.runtime.batches.metrics.recorder import Recorder
 from storm_on_spark.runtime.processes.diagnostics import otlp
 from storm_on_spark.runtime.samples.book import SampleBook
 from storm_on_spark.runtime.samples.events import TupleEvent, encoded

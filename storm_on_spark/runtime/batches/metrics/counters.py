@@ -18,7 +18,7 @@ from storm_on_spark.metrics import amounts as names
 from storm_on_spark.metrics.amounts import Name
 from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.plan.model import PlacedPlan
-from storm_on_spark.runtime.batches.recorder import Recorder
+from storm_on_spark.runtime.batches.metrics.recorder import Recorder
 from storm_on_spark.runtime.reports.groups import Group, Groups
 from storm_on_spark.runtime.reports.registered import Registered, long_name_prefix, reading_amounts
 from storm_on_spark.runtime.reports.report import Failure, SpoutStats, TaskMetrics, both, log_error, sent_amounts
