@@ -302,10 +302,10 @@ class CompiledTopology:
         from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
         from storm_on_spark.spark.query.lowering import lower
         from storm_on_spark.spark.query.offset_log import OffsetLog
-        from storm_on_spark.spark.query.offset_server import OffsetServer
-        from storm_on_spark.spark.query.positions import SourceSettings
+        from storm_on_spark.spark.query.reading.offset_server import OffsetServer
+        from storm_on_spark.spark.query.reading.positions import SourceSettings
+        from storm_on_spark.spark.query.reading.valves import Valves
         from storm_on_spark.spark.query.sink import Sink, open_callbacks
-        from storm_on_spark.spark.query.valves import Valves
         from storm_on_spark.spark.running.executor_spouts import ExecutorSpouts
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
         from storm_on_spark.spark.running.fenced import fenced_poll, tidy

@@ -87,7 +87,7 @@ class DataFrameSpout(NumberedSourceSpout):
         Raises:
             SetupError: it can't be read in this process or session, or not again.
         """
-        from storm_on_spark.spark.query.replayable import of_session
+        from storm_on_spark.spark.query.reading.replayable import of_session
 
         if self._make is not None:
             frame = self._make(spark)
@@ -143,7 +143,7 @@ def _type(kind: str) -> str | None:
 
 def _refused(frame: Any, fields: Fields) -> str | None:
     """Returns why a topology can't read a DataFrame."""
-    from storm_on_spark.spark.query.replayable import not_replayable
+    from storm_on_spark.spark.query.reading.replayable import not_replayable
 
     if not hasattr(frame, "isStreaming"):
         return f"the function must return a DataFrame, not {type(frame).__name__}"

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.spark.query.lowering import lower
-from storm_on_spark.spark.query.positions import SourceSettings
+from storm_on_spark.spark.query.reading.positions import SourceSettings
 from storm_on_spark.spark.session import settings_applied
 
 

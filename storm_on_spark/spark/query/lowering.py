@@ -14,9 +14,9 @@ from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.native import PARTITION
 from storm_on_spark.spark.query.null_lists import without_nulls
 from storm_on_spark.spark.query.operators import OperatorProcessor, native_source, stateless_operator
-from storm_on_spark.spark.query.positions import SourceSettings
-from storm_on_spark.spark.query.replayable import not_replayable, sources_of
-from storm_on_spark.spark.query.source import SCHEMA, source_class
+from storm_on_spark.spark.query.reading.positions import SourceSettings
+from storm_on_spark.spark.query.reading.replayable import not_replayable, sources_of
+from storm_on_spark.spark.query.reading.source import SCHEMA, source_class
 
 _THRESHOLD: Final = "spark.broadcast.UDFCompressionThreshold"
 

@@ -20,7 +20,7 @@ from storm_on_spark.runtime.live.conduct import micro_batch
 from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.spouts.native.rows import native_chunks
 from storm_on_spark.runtime.storage import Folder
-from storm_on_spark.spark.query.positions import SourceSettings, is_offsets, offsets_of
+from storm_on_spark.spark.query.reading.positions import SourceSettings, is_offsets, offsets_of
 
 ARROW_SCHEMA = pa.schema([("key", pa.int32()), ("body", pa.binary())])
 

@@ -14,7 +14,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
-from storm_on_spark.spark.query.positions import SourceSettings
+from storm_on_spark.spark.query.reading.positions import SourceSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa

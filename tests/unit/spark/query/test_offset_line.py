@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.spark.query.offset_server import OffsetServer
-from storm_on_spark.spark.query.source import _Line
+from storm_on_spark.spark.query.reading.offset_server import OffsetServer
+from storm_on_spark.spark.query.reading.source import _Line
 
 
 def test_questions_after_the_coordinator_has_hung_up_find_nothing_new() -> None:

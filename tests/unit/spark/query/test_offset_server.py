@@ -16,7 +16,7 @@ import pytest
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.reports.report import Failure
-from storm_on_spark.spark.query.offset_server import OffsetServer
+from storm_on_spark.spark.query.reading.offset_server import OffsetServer
 
 
 @contextmanager

@@ -8,9 +8,9 @@ import pytest
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.spark.query.offset_server import OffsetServer
-from storm_on_spark.spark.query.positions import SourceSettings, offsets_of
-from storm_on_spark.spark.query.source import OffsetsReader, TopologyReader, source_class
+from storm_on_spark.spark.query.reading.offset_server import OffsetServer
+from storm_on_spark.spark.query.reading.positions import SourceSettings, offsets_of
+from storm_on_spark.spark.query.reading.source import OffsetsReader, TopologyReader, source_class
 
 
 def settings(path: str = "/nowhere") -> SourceSettings:

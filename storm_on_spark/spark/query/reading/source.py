@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.spark.query.positions import SourceSettings
+from storm_on_spark.spark.query.reading.positions import SourceSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -26,13 +26,13 @@ _ROW_BY_ROW: Final = frozenset(
 )
 """What Spark executes row by row where it reads. Everything else keeps state or reorders rows."""
 _INSTEAD: Final = {
-    "Aggregate": "aggregate in a bolt, or behind the topology",
+    "Aggregate": "aggregate in a bolt, or after the topology",
     "Join": "join in a bolt, such as EnrichBolt",
     "EventTimeWatermark": "declare windows with timestamps in a bolt",
     "Deduplicate": "deduplicate in a bolt by a fields grouping",
     "Distinct": "deduplicate in a bolt by a fields grouping",
     "RepartitionByExpression": "group by a fields grouping",
-    "Repartition": "give the bolt behind the spout its parallelism",
+    "Repartition": "give the bolt after the spout its parallelism",
 }
 _ONCE_ONLY: Final = {"socket": "what it has sent is gone"}
 
