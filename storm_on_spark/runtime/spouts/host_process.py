@@ -20,8 +20,8 @@ import numpy as np
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.processes.ending.signals import held_back
 from storm_on_spark.runtime.run.settings import BatchSettings
-from storm_on_spark.runtime.spouts.holding import HostWatch
 from storm_on_spark.runtime.spouts.messages import Channel, Message, Setup, Stop
+from storm_on_spark.runtime.spouts.watching.holding import HostWatch
 
 STOP_SECONDS = 6.0
 """So long a host may take to close its spouts when the topology ends."""

@@ -31,12 +31,12 @@ from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts import messages
-from storm_on_spark.runtime.spouts.blocked import watch
-from storm_on_spark.runtime.spouts.holding import HostBreath
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
 from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import RestRules
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
+from storm_on_spark.runtime.spouts.watching.blocked import watch
+from storm_on_spark.runtime.spouts.watching.holding import HostBreath
 
 
 class _Open(Protocol):

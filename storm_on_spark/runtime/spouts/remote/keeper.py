@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from storm_on_spark.runtime.processes.ending.signals import held_back
-from storm_on_spark.runtime.spouts.holding import HostWatch
 from storm_on_spark.runtime.spouts.host_process import end_group
+from storm_on_spark.runtime.spouts.watching.holding import HostWatch
 
 _QUICK_SECONDS = 10.0
 _QUICK_ENDS = 5

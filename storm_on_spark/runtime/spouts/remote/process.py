@@ -69,8 +69,8 @@ def main() -> None:
     with contextlib.suppress(PermissionError):  # it leads a session, and so a group
         os.setpgid(0, 0)
     line, first = call(arguments)
-    from storm_on_spark.runtime.spouts.holding import HostBreath
     from storm_on_spark.runtime.spouts.remote.serving import serve
+    from storm_on_spark.runtime.spouts.watching.holding import HostBreath
 
     serve(line, first, arguments["machine"], HostBreath(int(sys.argv[2])))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
-from storm_on_spark.runtime.spouts.holding import HostBreath
 from storm_on_spark.runtime.spouts.messages import Failed, Message, Setup
 from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.spout_host import SpoutHost, keep_from_children
+from storm_on_spark.runtime.spouts.watching.holding import HostBreath
 
 SEEN_SECONDS = 10.0
 """How long a file that the driver wrote before may take to be seen here."""

@@ -13,8 +13,8 @@ from stormtest import Spouts
 from waiting import eventually
 
 from storm_on_spark.api import BaseRichSpout, Fields, OutputFieldsDeclarer, SpoutOutputCollector, TopologyContext
-from storm_on_spark.runtime.spouts.blocked import BlockedWatch
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
+from storm_on_spark.runtime.spouts.watching.blocked import BlockedWatch
 
 
 class Waiting(BaseRichSpout):
