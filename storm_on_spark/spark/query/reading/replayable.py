@@ -50,7 +50,7 @@ def not_replayable(frame: DataFrame) -> str | None:
         kind = node.getClass().getSimpleName()
         if kind not in _ROW_BY_ROW:
             # A static side of a join, too, may be other rows tomorrow.
-            instead = _INSTEAD.get(kind, "do that in a bolt, or behind the topology")
+            instead = _INSTEAD.get(kind, "do that in a bolt, or after the topology")
             return f"its plan has {name}, which keeps state or reorders rows: {instead}"
         if not node.deterministic():
             return (
