@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from storm_on_spark.api.errors import InvalidTopologyError, TupleError
 from storm_on_spark.api.state import BaseStatefulBolt, KeyValueState
 from storm_on_spark.api.streams.fields import Fields
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text.wording import kind_of, name_fault
 from storm_on_spark.api.tuple import Tuple, detached
 from storm_on_spark.joins.interval import Interval, IntervalJoin
-from storm_on_spark.joins.rules import JoinPlan, Kind, Selector, Step, parse_fields
-from storm_on_spark.joins.selectors import FieldSelector, Key
+from storm_on_spark.joins.results import Results, first_stream
+from storm_on_spark.joins.rules import JoinPlan, Kind, Step
+from storm_on_spark.joins.selectors import Key
 from storm_on_spark.windowing.definition import Duration
 from storm_on_spark.windowing.late import LATE_TUPLE_FIELD, LateTuples
 from storm_on_spark.windowing.rules.watermark import WatermarkGenerator
@@ -28,7 +28,7 @@ J = TypeVar("J", bound="IntervalJoinBolt")
 _WATERMARK = ("watermark",)
 
 
-class IntervalJoinBolt(BaseStatefulBolt):
+class IntervalJoinBolt(Results, BaseStatefulBolt):
     """Joins each tuple of one stream with those of another within an interval around its time; Storm has no such bolt.
 
     Group both streams by the fields on which they are joined. Each tuple brings its time, in ms. It is kept in the
@@ -59,17 +59,9 @@ class IntervalJoinBolt(BaseStatefulBolt):
     state_layout = "interval join, version 1"
 
     def __init__(self, *args: Any) -> None:
-        selector = args[0] if args and isinstance(args[0], Selector) else Selector.SOURCE
-        given = args[1:] if args and isinstance(args[0], Selector) else args
-        if len(given) != 2:
-            raise InvalidTopologyError(
-                "IntervalJoinBolt takes a stream and the field to join on, as in IntervalJoinBolt("
-                f'"shown", "ad"), not {args!r:.100}'
-            )
-        self._plan = JoinPlan(selector, (Step(given[0], Key.of(given[0], given[1])),))
+        selector, stream, fields = first_stream(args, 'IntervalJoinBolt("shown", "ad")')
+        self._plan = JoinPlan(selector, (Step(stream, Key.of(stream, fields)),))
         self._interval = Interval(0, 0)
-        self._select: tuple[FieldSelector, ...] = ()
-        self._stream = DEFAULT_STREAM
         self._timestamp_field: str | None = None
         self._lag = 0
         self._idle_ms: int | None = None
@@ -126,20 +118,6 @@ class IntervalJoinBolt(BaseStatefulBolt):
         """Sets the right stream. Any tuple without a partner becomes a result when none can come any more."""
         return self._with(Kind.FULL, stream, field, before, after)
 
-    def select(self: J, fields: str) -> J:
-        """Sets the output fields; see `JoinBolt.select`."""
-        if not isinstance(fields, str):
-            raise InvalidTopologyError(f"select takes names separated by commas, in one text, not {kind_of(fields)}")
-        self._select = parse_fields(fields)
-        return self
-
-    def with_output_stream(self: J, stream: str) -> J:
-        """Sets the stream of the results, instead of `default`."""
-        if fault := name_fault(stream):
-            raise InvalidTopologyError(f"the output stream {fault}")
-        self._stream = stream
-        return self
-
     def with_timestamp_field(self: J, field: str) -> J:
         """Sets the field that holds the time of a tuple, in both streams: an integer, in ms."""
         if fault := name_fault(field):
@@ -185,11 +163,6 @@ class IntervalJoinBolt(BaseStatefulBolt):
         keeps = (kind.keeps_left, kind.keeps_right)
         self._interval = Interval(_ms(before, "time before"), _ms(after, "time after"), keeps)
         return self
-
-    @property
-    def state_holder(self) -> _NoAttributes:
-        """The object whose attributes are saved: what there is to save is in the key-value state."""
-        return _NoAttributes()
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:
         """Declares the selected fields, once all that a join needs is set."""
@@ -270,10 +243,6 @@ class IntervalJoinBolt(BaseStatefulBolt):
         if isinstance(time, bool) or not isinstance(time, int):
             raise TupleError(f"the time of a tuple must be an int, in milliseconds, not {kind_of(time)}: {tup!r:.200}")
         return time
-
-
-class _NoAttributes:
-    """Saved in place of a bolt's attributes."""
 
 
 def _ms(given: object, what: str) -> int:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from storm_on_spark.api.errors import InvalidTopologyError
 from storm_on_spark.api.streams.fields import Fields
-from storm_on_spark.api.streams.stream import DEFAULT_STREAM
-from storm_on_spark.api.text.wording import did_you_mean, kind_of, name_fault, quoted
-from storm_on_spark.joins.rules import JoinPlan, Kind, Selector, Step, parse_fields
-from storm_on_spark.joins.selectors import FieldSelector, Key
+from storm_on_spark.api.text.wording import did_you_mean, name_fault, quoted
+from storm_on_spark.joins.results import Results, first_stream
+from storm_on_spark.joins.rules import JoinPlan, Kind, Selector, Step
+from storm_on_spark.joins.selectors import Key
 from storm_on_spark.windowing.bolts import BaseWindowedBolt
 
 if TYPE_CHECKING:
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 J = TypeVar("J", bound="JoinBolt")
 
 
-class _NoAttributes:
-    """Saved in place of a bolt's attributes."""
-
-
-class JoinBolt(BaseWindowedBolt):
+class JoinBolt(Results, BaseWindowedBolt):
     """Joins two or more streams within a window; Storm's `JoinBolt`.
 
     Group every stream by the fields on which it is joined. Streams are told apart by the component that emits them, or
@@ -52,16 +48,8 @@ class JoinBolt(BaseWindowedBolt):
     Selector: ClassVar[type[Selector]] = Selector
 
     def __init__(self, *args: Any) -> None:
-        selector = args[0] if args and isinstance(args[0], Selector) else Selector.SOURCE
-        given = args[1:] if args and isinstance(args[0], Selector) else args
-        if len(given) != 2:
-            raise InvalidTopologyError(
-                f'JoinBolt takes a stream and the field to join on, as in JoinBolt("users", "id"), not {args!r:.100}'
-            )
-        stream, fields = given
+        selector, stream, fields = first_stream(args, 'JoinBolt("users", "id")')
         self._plan = JoinPlan(selector, (Step(_named(stream), Key.of(stream, fields)),))
-        self._select: tuple[FieldSelector, ...] = ()
-        self._stream = DEFAULT_STREAM
 
     def join(self: J, new_stream: str, field: str | Iterable[str], prior_stream: str) -> J:
         """Joins one more stream: each result has tuples of both.
@@ -85,30 +73,6 @@ class JoinBolt(BaseWindowedBolt):
     def full_join(self: J, new_stream: str, field: str | Iterable[str], prior_stream: str) -> J:
         """Joins one more stream. Whatever has no partner stays, on both sides."""
         return self._add(Kind.FULL, new_stream, field, prior_stream)
-
-    def select(self: J, fields: str) -> J:
-        """Sets the output fields.
-
-        Args:
-            fields: names separated by commas. `city` is the first stream's that has one; `users:city` is that of stream
-                `users`, and its output field is called so too.
-        """
-        if not isinstance(fields, str):
-            raise InvalidTopologyError(f"select takes names separated by commas, in one text, not {kind_of(fields)}")
-        self._select = parse_fields(fields)
-        return self
-
-    def with_output_stream(self: J, stream: str) -> J:
-        """Sets the stream of the results, instead of `default`."""
-        if fault := name_fault(stream):
-            raise InvalidTopologyError(f"the output stream {fault}")
-        self._stream = stream
-        return self
-
-    @property
-    def state_holder(self) -> _NoAttributes:
-        """The object whose attributes are saved: what there is to save is in the window."""
-        return _NoAttributes()
 
     def _add(self: J, kind: Kind, stream: str, field: str | Iterable[str], prior: str) -> J:
         known = self._plan.streams()

@@ -323,61 +323,28 @@ class TopologyContext(WorkerTopologyContext, MetricsContext):
         """Returns the topology; its components have their places in it, but not their code."""
         return self._topology
 
-    def get_this_output_fields_for_streams(self) -> dict[str, list[str]]:
-        """Returns the fields of every stream of this component."""
-        return self.this_output_fields_for_streams()
+    get_this_output_fields_for_streams = this_output_fields_for_streams
 
     def get_component_ids(self) -> list[str]:
         """Returns all components that have tasks."""
         return self.component_ids
 
-    def get_component_id(self, task: int) -> str:
-        """Returns the component that `task` belongs to."""
-        return self.component_id(task)
+    get_component_id = component_id
 
     def get_task_to_component(self) -> dict[int, str]:
         """Returns all tasks with the component that each belongs to."""
         return self.task_to_component
 
-    def get_component_tasks(self, component: str) -> list[int]:
-        """Returns the tasks of a component."""
-        return self.component_tasks(component)
-
-    def get_component_streams(self, component: str) -> list[str]:
-        """Returns the streams that a component declared."""
-        return self.component_streams(component)
-
-    def get_component_output_fields(self, component: str, stream: str = DEFAULT_STREAM) -> Fields:
-        """Returns the fields of a stream."""
-        return self.component_output_fields(component, stream)
-
-    def get_this_streams(self) -> list[str]:
-        """Returns the streams that this component declared."""
-        return self.this_streams()
-
-    def get_this_output_fields(self, stream: str = DEFAULT_STREAM) -> Fields:
-        """Returns the fields of one of this component's streams."""
-        return self.this_output_fields(stream)
-
-    def get_this_input_fields(self) -> dict[GlobalStreamId, Fields]:
-        """Returns the fields of every stream that this component subscribes to."""
-        return self.this_input_fields()
-
-    def get_this_sources(self) -> dict[GlobalStreamId, Grouping]:
-        """Returns the streams that this component subscribes to, with their groupings."""
-        return self.this_sources()
-
-    def get_this_targets(self) -> dict[str, dict[str, Grouping]]:
-        """Returns the subscribers of this component."""
-        return self.this_targets()
-
-    def get_sources(self, component: str) -> dict[GlobalStreamId, Grouping]:
-        """Returns the streams that a component subscribes to, with their groupings."""
-        return self.sources(component)
-
-    def get_targets(self, component: str) -> dict[str, dict[str, Grouping]]:
-        """Returns the subscribers of a component."""
-        return self.targets(component)
+    get_component_tasks = component_tasks
+    get_component_streams = component_streams
+    get_component_output_fields = component_output_fields
+    get_this_streams = this_streams
+    get_this_output_fields = this_output_fields
+    get_this_input_fields = this_input_fields
+    get_this_sources = this_sources
+    get_this_targets = this_targets
+    get_sources = sources
+    get_targets = targets
 
     def get_hooks(self) -> tuple[ITaskHook, ...]:
         """Returns the hooks of this task."""

@@ -29,6 +29,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 name = click.argument("name", metavar="NAME")
 json = click.option("--json", is_flag=True, help="Print one JSON document.")
+token_file = click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
+)
 
 
 def cluster_options(function: _Function) -> _Function:
@@ -36,12 +42,7 @@ def cluster_options(function: _Function) -> _Function:
     for option in (
         options.debug,
         json,
-        click.option(
-            "--token-file",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
-        ),
+        token_file,
         click.option(
             "--nimbus",
             "nimbuses",

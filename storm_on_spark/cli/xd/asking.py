@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from storm_on_spark.api.config import Config, validate_conf
+from storm_on_spark.cli.client import asking as cluster
 from storm_on_spark.cli.client.needs import need_libraries
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
@@ -34,13 +35,8 @@ def admin_options(function: _Function) -> _Function:
     """Adds the options that `asked` needs."""
     for option in (
         options.debug,
-        click.option("--json", is_flag=True, help="Print one JSON document."),
-        click.option(
-            "--token-file",
-            metavar="FILE",
-            type=click.Path(path_type=Path),
-            help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
-        ),
+        cluster.json,
+        cluster.token_file,
         click.option(
             "--admin",
             metavar="URL",

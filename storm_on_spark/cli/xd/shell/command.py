@@ -11,6 +11,7 @@ import click
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.text.extras import needs_extra
+from storm_on_spark.cli.client import asking as cluster
 from storm_on_spark.cli.shared import options
 from storm_on_spark.cli.shared.echo import echo
 from storm_on_spark.cli.shared.errors import reporting_errors
@@ -18,12 +19,7 @@ from storm_on_spark.cli.shared.errors import reporting_errors
 
 @click.command("xd-shell", short_help="Start a shell for the streams of an admin.")
 @click.option("--admin", metavar="URL", help="The admin; by default http://localhost:9393.")
-@click.option(
-    "--token-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="File with the cluster's token; nimbus.auth.token.file in the configuration.",
-)
+@cluster.token_file
 @click.option(
     "--cmdfile",
     metavar="FILE",
