@@ -48,10 +48,10 @@ from storm_on_spark import (
 from storm_on_spark.api.config import effective_conf
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.runtime.batches.input import chunks_between
-from storm_on_spark.runtime.batches.metrics import Metrics
+from storm_on_spark.runtime.batches.metrics.counters import Metrics
+from storm_on_spark.runtime.batches.metrics.recorder import Recorder
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.output import BatchOutput
-from storm_on_spark.runtime.batches.recorder import Recorder
 from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
