@@ -42,7 +42,7 @@ class Coordination(Generic[T]):
 
     Args:
         reports: how many upstream tasks report; 0 if this task gets a single tuple per request.
-        announced: whether each request is announced with a tuple of its own.
+        announced: whether each request is announced with a separate tuple.
 
     Example:
         >>> requests = Coordination(reports=2, announced=False)

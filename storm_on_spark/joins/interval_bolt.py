@@ -33,8 +33,8 @@ class IntervalJoinBolt(Results, BaseStatefulBolt):
 
     Group both streams by the fields on which they are joined. Each tuple brings its time, in ms. It is kept in the
     bolt's state until the watermark shows that no partner can come any more. The watermark is the earlier of the two
-    streams' latest times, minus the lag. A tuple behind the watermark is late: it is counted, acked, and emitted on the
-    stream for late tuples; without such a stream it is logged.
+    streams' latest times, minus the lag. A tuple earlier than the watermark is late: it is counted, acked, and emitted
+    on the stream for late tuples; without such a stream it is logged.
 
     A tuple is acked as soon as it is in the state, which is exact. So no message timeout limits the interval. A pair is
     anchored to the tuple that completes it. A result without a partner is anchored to the tuple that moves the

@@ -1,4 +1,4 @@
-"""Latencies as sketches: DDSketch of the library `ddsketch`, with counts by bin that can be subtracted, too.
+"""Latencies as sketches: DDSketch of the library `ddsketch`, with counts by bin that can also be subtracted.
 
 A quantile is off by at most 1.5 % of its value, whatever the distribution. A KLL sketch adds an array of latencies in a
 tenth of the time, but its error is in the rank: its p99 may be any value between p98 and p100. Nor can it be

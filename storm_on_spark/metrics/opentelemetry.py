@@ -1,7 +1,7 @@
 """Metrics as OpenTelemetry's SDK has them: the families of `prometheus`, under the same names.
 
-A counter is a cumulative sum that begins when its topology first started: it goes on over restarts. OpenTelemetry adds
-`_total` itself where it writes for Prometheus, so names are without it.
+A counter is a cumulative sum that begins when its topology first started: it continues over restarts. OpenTelemetry
+adds `_total` itself where it writes for Prometheus, so names are without it.
 """
 
 from __future__ import annotations

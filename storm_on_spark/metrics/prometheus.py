@@ -26,7 +26,7 @@ class Family:
 
     name: str
     kind: str
-    """`counter` or `gauge`; a counter's samples have `_total` behind the name."""
+    """`counter` or `gauge`; a counter's samples have `_total` after the name."""
     labels: tuple[str, ...]
     meaning: str
 

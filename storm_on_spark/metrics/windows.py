@@ -26,7 +26,7 @@ class Timeline:
     """The time of a topology's windows, in seconds since the epoch.
 
     While a process runs, it advances steadily, even if the machine's clock is set. It never goes back at a restart: if
-    the clock is behind the end of the last run, the timeline continues from that end.
+    the clock is before the end of the last run, the timeline continues from that end.
 
     Args:
         wall: seconds since the epoch, at the start.

@@ -1,6 +1,6 @@
 """Makes the archive of classes that `storm_on_spark.spark.session.jvm.class_archive` describes.
 
-`python -m storm_on_spark.spark.class_archive` makes it; `make setup` does so, too.
+`python -m storm_on_spark.spark.class_archive` makes it; so does `make setup`.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class App(Generic[S]):
         return response
 
     async def _link(self, request: Request) -> Response:
-        """Shows a link that logs in one more browser, with a role that is no higher than that of who asks."""
+        """Shows a link that logs in one more browser, with a role that is no higher than the asker's."""
         form = await _form(request)
         session = _session(request)
         self._gate.check_form(request, session, form.get("csrf", ""))

@@ -39,14 +39,14 @@ class Looks:
 
     Args:
         clock: monotonic seconds.
-        patience_secs: so long a page waits for the one that is being made, which may wait for ZooKeeper itself.
+        patience_secs: how long a page waits for one that is being made, which may itself wait for ZooKeeper.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, patience_secs: float = _PATIENCE_SECS) -> None:
         self._clock = clock
         self._patience_secs = patience_secs
         self._kept: dict[object, tuple[float, Look]] = {}
-        #: By page: the task that makes it, for which others wait, too.
+        #: By page: the task that makes it; other requests wait for it as well.
         self._making: dict[object, asyncio.Task[Look]] = {}
         self._one = threading.Lock()
 

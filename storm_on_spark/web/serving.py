@@ -1,4 +1,4 @@
-"""The pages of a single run on a server of their own, which only this host reaches."""
+"""The pages of a single run, on a server that only this host reaches."""
 
 from __future__ import annotations
 

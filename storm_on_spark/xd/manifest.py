@@ -31,7 +31,7 @@ class ModuleManifest:
     Args:
         count: of its instances; 0 for one in each matching container.
         criteria: which containers match; None for all.
-        partition_key: of the messages that it emits; None for any instance behind it.
+        partition_key: of the messages that it emits; None for any downstream instance.
         track_history: whether a message's headers have its way.
     """
 
@@ -72,7 +72,7 @@ class ModuleManifest:
 def parse_manifest(properties: Mapping[str, str], labels: Sequence[str]) -> dict[str, ModuleManifest]:
     """Returns what is said of each module.
 
-    `module.*.<property>` is for all modules that have no property of their own.
+    `module.*.<property>` is for all modules without that property.
 
     Args:
         properties: such as `module.log.count` -> `2`.

@@ -19,7 +19,7 @@ _ANY: Final = Ports(0, 0, 0)
 
 
 class LocalDRPC(Closing):
-    """A DRPC server on free ports of loopback, with a token of its own. It serves from its creation until `close`.
+    """A DRPC server on free ports of loopback, with its own token. It serves from its creation until `close`.
 
     Spouts run in other processes, so this is a real server: they find its address and its token's file in the topology.
 

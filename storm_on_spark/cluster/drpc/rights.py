@@ -1,6 +1,6 @@
 """Who may call a function, and who may answer it: `drpc.authorizer`, by the rules of Storm's `DRPCSimpleACLAuthorizer`.
 
-The list is a YAML file of its own, `drpc.authorizer.acl.filename`:
+The list is a separate YAML file, `drpc.authorizer.acl.filename`:
 
     drpc.authorizer.acl:
       "exclaim":

@@ -96,7 +96,7 @@ class DRPCServer(Service):
         rights = function_rights(settings, logins=users is not None and authentication.required)
 
         def check_of(user: str | None, check: Callable[[str | None, str], None]) -> Check | None:
-            # Who has the token may do everything.
+            # Anyone with the token may do everything.
             return None if user in token_names(tokens) else functools.partial(check, user)
 
         def frames(

@@ -26,7 +26,7 @@ MOST_WAIT_MS: Final = 60_000
 
 
 Check = Callable[[str], None]
-"""Raises `ForbiddenError` if who calls has no right to a function."""
+"""Raises `ForbiddenError` if the caller has no right to a function."""
 
 
 class CallsHandler:

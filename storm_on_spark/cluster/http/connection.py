@@ -282,7 +282,7 @@ class LimitedProtocol(H11Protocol):
                     self._login = service.login()
 
     def _log_in(self, login: FrameLogin, data: bytes) -> bytes:
-        """Goes on with a login, and returns what came behind it."""
+        """Continues a login, and returns what came after it."""
         try:
             answer = login.feed(data)
         except LoginError as error:
@@ -327,7 +327,7 @@ class LimitedProtocol(H11Protocol):
                 self._hang_up(error)
                 return
             if isinstance(answer, bytes) and not self.flow.write_paused:
-                # Without a task, which takes a turn of the loop. What came behind it waits for the next turn.
+                # Without a task, which takes a turn of the loop. What came after it waits for the next turn.
                 self.transport.write(framed(answer))
                 self._answering = self.loop.create_task(self._go_on(frames, service)) if frames.begun else None
                 self._idle()

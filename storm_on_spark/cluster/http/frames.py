@@ -43,7 +43,7 @@ class FrameLogin(Protocol):
 
     @property
     def rest(self) -> bytes:
-        """What came behind the login."""
+        """What came after the login."""
 
     def feed(self, data: bytes) -> bytes:
         """Takes bytes and returns what to answer.

@@ -37,7 +37,7 @@ class Guard:
     """Refuses requests that are not authenticated.
 
     Args:
-        app: what is behind it.
+        app: what it guards.
         authentication: who may ask.
     """
 

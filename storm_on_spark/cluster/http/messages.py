@@ -86,7 +86,7 @@ def answer(body: object, status: int = 200, headers: dict[str, str] | None = Non
 
 
 def refusal(error: Exception) -> Response:
-    """Returns the response that an error comes to; one of ours is told, any other only logged."""
+    """Returns the response for an error; our own errors are shown, any other is only logged."""
     for kind, status, title in ERRORS:
         if isinstance(error, kind):
             leader = error.leader if isinstance(error, NotLeaderError) else None

@@ -16,13 +16,13 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Scraped:
-    """Answers `GET /metrics`, and lets `app` answer everything else behind a guard.
+    """Answers `GET /metrics`, and lets the guarded `app` answer everything else.
 
     Metrics only tell, so they need no token, which would be one for changes, too. Where requests need none anyway, the
     guard refuses those that a web page sends.
 
     Args:
-        app: what is behind the guard.
+        app: what the guard protects.
         authentication: who may ask it.
         read: returns the text; called in a thread.
     """

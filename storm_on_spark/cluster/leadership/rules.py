@@ -131,7 +131,7 @@ class ClaimRefused:
 
 @dataclass(frozen=True)
 class Dequeued:
-    """A node of ours is out of the queue."""
+    """One of our nodes is out of the queue."""
 
     node: QueueNode
 
@@ -264,10 +264,10 @@ class ElectionRules:
         self._connected = False
         self._node: QueueNode | None = None
         self._leaving: set[QueueNode] = set()
-        """Nodes of ours that must go and may not have gone yet; first in the queue they'd keep all others out."""
+        """Our nodes that must go and may not have gone yet; first in the queue they'd keep all others out."""
         self._unsure = False
-        """Whether there may be a node of ours that we know nothing of, as the answer to `Enqueue` got lost. That can be
-        so after the session has ended, too: the request may have been sent in the next one already."""
+        """Whether there may be a node of ours that we don't know of, because the answer to `Enqueue` got lost. That can
+        happen even after the session has ended: the request may already have been sent in the next one."""
         self._fence: Fence | None = None
         self._attempt = 0
         self._refusals = 0

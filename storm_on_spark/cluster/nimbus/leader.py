@@ -229,7 +229,7 @@ class Leader:
     def sweep(self, fence: Fence, snapshot: ClusterSnapshot, least_age: float) -> None:
         """Removes code without a record in ZooKeeper from the storage that all Nimbuses share.
 
-        A leader that died after it had stored code, or before it had removed it, left that behind.
+        A leader left it behind by dying after it stored code, or before it removed it.
 
         Args:
             fence: the leadership.

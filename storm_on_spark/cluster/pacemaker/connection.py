@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
             self._drop(error)
             return
         except Exception as error:
-            # A fault of ours ends one connection, not the server.
+            # Our own fault ends one connection, not the server.
             logger.error("A request failed", exc_info=error)
             self._drop(WireError("a fault of this server"))
             return
@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
 
 
 class TlsGate(asyncio.Protocol):
-    """What is before TLS: a connection has its place before its handshake. asyncio's own TLS server tells of it after.
+    """What is before TLS: a connection has its place before its handshake. asyncio's TLS server reports it later.
 
     Args:
         clients: of the server, and what they share.

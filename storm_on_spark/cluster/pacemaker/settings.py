@@ -1,4 +1,4 @@
-"""What a Pacemaker server is told by a configuration: where it listens, who may do what, how much it bears."""
+"""A Pacemaker server's configuration: where it listens, who may do what, how much load it accepts."""
 
 from __future__ import annotations
 

@@ -345,7 +345,7 @@ class Endpoints:
         if body is None:
             raise RecordError("POST topology/submit needs a body")
         if not is_trusted(request):
-            # Who has the token may submit for others.
+            # Anyone with the token may submit for others.
             body = msgspec.structs.replace(body, owner=caller_of(request))
         topology_id = await run_in_threadpool(self._control.submit, body, caller_of(request))
         return answer(Submitted(key=body.key, topology_id=topology_id), 202)

@@ -1,9 +1,9 @@
-"""Who may do what: one table of all operations, and the rules behind its words. Pure.
+"""Who may do what: one table of all operations, and what its words mean. Pure.
 
 With `nimbus.authorizer` unset everybody whom the cluster knows may read, and `nimbus.admins` says who may change
-something. With Storm's `SimpleACLAuthorizer` a topology belongs to who submitted it: its owner and `topology.users` may
+something. With Storm's `SimpleACLAuthorizer` a topology belongs to its submitter: its owner and `topology.users` may
 change it, `topology.readonly.users` may look at it, `nimbus.users` may submit, and `nimbus.admins` may do everything.
-Whoever has the cluster's token may, too: Nimbuses and supervisors have it.
+So may anyone with the cluster's token, which Nimbuses and supervisors have.
 """
 
 from __future__ import annotations

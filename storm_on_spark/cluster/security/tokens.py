@@ -1,7 +1,7 @@
 """The cluster's secret: the tokens in a file, and the keys that are derived from them.
 
 A file has one token a line. The first one signs; every one is accepted. So a cluster is moved to a new token without a
-stop: add the new one behind the old one on all hosts, then put it in front, then remove the old one. A file that has
+stop: add the new one after the old one on all hosts, then put it in front, then remove the old one. A file that has
 changed is read again, nothing is restarted.
 """
 

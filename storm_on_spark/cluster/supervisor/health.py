@@ -97,7 +97,7 @@ def _check_owner(path: Path) -> None:
 def _run(path: Path, secs: float) -> Checked:
     try:
         _check_owner(path)
-        # A session of its own, so that its children end with it.
+        # In its own session, so that its children end with it.
         process = subprocess.Popen(
             [os.fspath(path)],
             stdin=subprocess.DEVNULL,

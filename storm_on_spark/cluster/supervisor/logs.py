@@ -1,6 +1,6 @@
 """The logs of drivers over HTTP, one part of a log at a time.
 
-As Storm's logviewer it is on every host with drivers, but a thread of the supervisor's and no daemon of its own.
+As Storm's logviewer it is on every host with drivers, but as a thread of the supervisor, not as a separate daemon.
 
     GET /api/v1/log?file=ID/PORT/worker.log&start=BYTE&length=BYTES
 

@@ -102,7 +102,7 @@ class DigestLogin:
 
     @property
     def rest(self) -> bytes:
-        """What came behind the login."""
+        """What came after the login."""
         return bytes(self._bytes)
 
     def feed(self, data: bytes) -> bytes:

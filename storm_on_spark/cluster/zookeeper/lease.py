@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 MARGIN: Final = 1 / 4
-"""The part of a session's timeout that isn't counted on. The ensemble's leader, who expires sessions, hears of a
+"""The part of a session's timeout that isn't counted on. The ensemble's leader, which expires sessions, learns of a
 follower's clients every half tick, and a session's timeout is at least two ticks: so this is how old its knowledge may
 be. What is left over, mostly all of it, is for clocks that don't run alike."""
 

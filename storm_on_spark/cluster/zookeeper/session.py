@@ -1,7 +1,7 @@
 """A connection to ZooKeeper that tells what becomes of it.
 
 kazoo calls its listeners on the thread that keeps the connection alive: a listener that blocks loses the session. So
-states are handed to a thread of ours, which calls the listeners one after the other.
+our own thread gets the states and calls the listeners one after the other.
 
 What kazoo does, and what follows from it:
 
@@ -10,7 +10,7 @@ What kazoo does, and what follows from it:
   after every CONNECTED.
 - It finds out that its session has expired only when a server tells it so: a client that is cut off stays SUSPENDED.
 - It sends a ping, and misses the answer, only when it has nothing else to send: while requests keep coming, it never
-  notices that the line is dead. So there is a heartbeat of ours, which breaks a line that has been silent too long.
+  notices that the line is dead. So we send our own heartbeat, which breaks a connection that has been silent too long.
 """
 
 from __future__ import annotations

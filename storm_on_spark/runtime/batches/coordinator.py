@@ -64,7 +64,7 @@ class Coordinator:
         clock: the topology's clock; started by `start`.
         active: whether spouts start out active.
         on_failure: called once, on any thread, when a spout or host fails for good.
-        durable: makes micro-batches survive the loss of the machine; None where that is not wanted, or goes by itself.
+        durable: makes micro-batches survive the loss of the machine; None where that is not wanted, or happens anyway.
         make_host: makes what spouts run in; None for processes beside this one.
         live: the live process of the run, if there may be one.
         hold: called with the native spouts of which Spark may read nothing for now.
@@ -130,7 +130,7 @@ class Coordinator:
         self._outcomes = SpoutOutcomes(BatchFiles(inside(folder, "outcomes")), tasks)
         self._hosts: list[HostProcess] = []
         self._host_of: dict[int, HostProcess] = {}
-        #: Held while spouts are told of outcomes: a task hears of batches in their order, also after a restart.
+        #: Held while spouts are told of outcomes, so that a task is told of batches in order, also after a restart.
         self._telling = threading.Lock()
         self._completed = threading.Event()
         self.metrics = Metrics(spec.plan, storm_id=spec.storm_id, port=spec.port, recorder=recorder)
@@ -167,7 +167,7 @@ class Coordinator:
             planned: the last offset that Spark has in its log.
             committed: the last micro-batch that Spark has committed: a later one runs again, and what it left behind
                 is ignored. None if all did that left anything.
-            executed_ms: the topology's time at which tuples were executed live last; None if none were behind
+            executed_ms: the topology's time at which tuples were executed live last; None if none were after
                 `planned`. Its time continues from there, so that the next micro-batch covers them.
         """
         begins_ms = max(planned.clock, executed_ms or 0)

@@ -16,7 +16,7 @@ from storm_on_spark.runtime.state import deltas
 from storm_on_spark.runtime.state.version import StateVersion, StateVersions
 
 MOST_DELTAS = 32
-"""Deltas of a snapshot before it is written whole again. Each is read by itself, by a worker that has nothing yet."""
+"""Deltas of a snapshot before it is written whole again. A worker that has nothing yet reads them one by one."""
 
 DeltaOf = Callable[[bytes, bytes], bytes | None]
 

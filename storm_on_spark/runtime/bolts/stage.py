@@ -390,7 +390,7 @@ def metrics_of(component: str, task: int, execution: Execution) -> TaskMetrics:
 
 
 def acker_metrics(task: int, executed: int, ended: int, seconds: float) -> TaskMetrics:
-    """Returns the counters of an acker task: it executes news of roots, and tells of those that have ended."""
+    """Returns the counters of an acker task: it executes news of roots, and reports those that have ended."""
     spent = round(seconds * 1e9)
     amounts: dict[names.Name, int] = {
         (names.EXECUTED, *_ACKER_INPUT): executed,

@@ -21,7 +21,7 @@ Destination = tuple[Callable[[Any], None], Callable[[Any], None], int, Any]
 class Outbox:
     """The tuples of one stream from one task to one target task, in emit order.
 
-    The values of all tuples are in one list, one tuple behind the other: a column is every n-th of them. To keep a row
+    The values of all tuples are in one list, one tuple after the other: a column is every n-th of them. To keep a row
     for each tuple takes longer, mostly in Python's garbage collector.
     """
 

@@ -131,7 +131,7 @@ def _lowest(router: Router) -> Chooser:
 
 
 def _in_turn(router: Router) -> Chooser:
-    # Local-or-shuffle too: every task of a fused consumer is local, and behind an exchange none is nearer than another.
+    # Local-or-shuffle too: every task of a fused consumer is local, and after an exchange none is nearer than another.
     destinations = router.destinations
     turn: Iterator[Destination] = cycle(destinations)
 

@@ -18,7 +18,7 @@ from storm_on_spark.runtime.spouts.task_loop import TaskLoop
 
 
 class InProcessHost(HostProcess):
-    """Stands in for `HostProcess` and for the process behind it."""
+    """Stands in for `HostProcess` and for its process."""
 
     loop_pace: ClassVar = Pace(gather_secs=0.0)
     """A spout is called only when a message comes, so a cut that waits would gather nothing more."""

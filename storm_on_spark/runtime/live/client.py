@@ -31,13 +31,13 @@ from storm_on_spark.runtime.spouts.log import Mark
 log = logging.getLogger(__name__)
 
 ANSWER_SECS = 10.0
-"""A live process that is stopped is ended after so long: the log has all that it knows."""
+"""A stopped live process is ended after this time: the log has all that it knows."""
 _PULSE_SECS = 1.0
-"""Who waits for an answer asks so often whether the process has a pulse."""
+"""How often a caller that waits for an answer checks whether the process has a pulse."""
 _START_SECS = 5.0
-"""After a process has ended, another is started at the earliest so long after it was."""
+"""The shortest time from one start of a process to the next."""
 _SLOW_SECS = 30.0
-"""A process that was started may take so long to listen, before another is started."""
+"""How long a started process may take to listen before another is started."""
 
 started: dict[str, tuple[float, subprocess.Popen[bytes]]] = {}
 #: Start id -> the live process that this process started last for that run, and when.

@@ -16,7 +16,7 @@ MOST_SOCKET_PATH = 105
 
 
 def new_start_id() -> str:
-    """Returns an id for a start. It is short, as paths of sockets have it behind the folder of a supervisor's slot."""
+    """Returns an id for a start. It is short, because paths of sockets contain it and the folder of a slot."""
     return uuid.uuid4().hex[:16]
 
 

@@ -75,11 +75,11 @@ class Wake:
             self._poll_all.unregister(descriptor)
 
     def wait(self, secs: float, *, others: bool = True) -> None:
-        """Waits for so long at most; in whole milliseconds.
+        """Waits at most this long; in whole milliseconds.
 
         Args:
             secs: how long.
-            others: whether others' descriptors end it, too.
+            others: whether others' descriptors end it as well.
         """
         poll = self._poll_all if others else self._poll
         self._rang = any(ready == self._out for ready, _ in poll.poll(1000 * secs))

@@ -18,7 +18,7 @@ _LEAST_PARTS: Final = 3
 
 @dataclass
 class _Part:
-    """A minute, and the least of each value in it."""
+    """A minute, and the minimum of each value in it."""
 
     begun: float
     backlog: dict[int, int]

@@ -275,7 +275,7 @@ class Sampler:
         with self._lock:
             events, self._waiting, self._timer = self._waiting, [], None
         folder = self._folder
-        # A run that is over has removed its folder, which is not made again.
+        # A run that has ended has removed its folder, which must not be created again.
         if events and folder is not None and not (isinstance(folder, Path) and not folder.is_dir()):
             name = f"{self._own}-{next(self._files) % MOST_FILES}"
             with contextlib.suppress(OSError):  # the disk is full, or the topology is gone: others say so

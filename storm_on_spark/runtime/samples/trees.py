@@ -30,7 +30,7 @@ class Tree:
 
     root: str
     steps: tuple[Step, ...] = ()
-    """Each behind the one that it follows from."""
+    """Each after the one that it follows from."""
     end: TupleEvent | None = None
     began: float = 0.0
     ended: float = 0.0

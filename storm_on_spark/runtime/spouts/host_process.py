@@ -228,7 +228,7 @@ def end_group(process: subprocess.Popen[bytes]) -> int:
     else:
         process.wait()
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        # The host leads a group of its own; see `spout_host.main`.
+        # The host leads its own group; see `spout_host.main`.
         os.killpg(process.pid, signal.SIGKILL)
     return process.wait()
 

@@ -50,7 +50,7 @@ class Setup:
     tasks: tuple[tuple[int, ...], ...]
     """The host's executors, each a thread with these tasks."""
     folder: str
-    """Where the spout logs are; each task has a folder of its own in it."""
+    """Where the spout logs are; each task has its own folder there."""
     epoch: WriterEpoch
     """Of the host as a writer of logs."""
     planned: Mapping[int, Mark]
@@ -227,7 +227,7 @@ class Written:
     """What is between the two; None if it has to be read from the log."""
 
     def __reduce__(self) -> tuple[type[Written], tuple[object, ...]]:
-        # What a data class does by itself takes longer than the rest of sending it.
+        # A data class's own way takes longer than the rest of sending it.
         return Written, (self.task, self.begin, self.end, self.entries)
 
 

@@ -26,7 +26,7 @@ class Pace:
     burst_calls: int = 64
     """Calls of `next_tuple` in a turn. Messages are read between two turns."""
     burst_secs: float = 0.002
-    """A turn ends after this time, too."""
+    """A turn also ends after this time."""
     cut_bytes: int = 16 << 20
     """A cut holds at most this many bytes, by the size of the tuples in the last cut."""
     guessed_tuple_bytes: int = 64 << 10
@@ -209,7 +209,7 @@ class PacingRules:
         #: End of the last cut with tuples.
         self._tuples_end = max((end for end, tuples in self._waiting if tuples), default=consumed)
         self._consumed = consumed
-        #: Position up to which Spark has committed. A micro-batch behind it may run again, and needs its input.
+        #: Position up to which Spark has committed. A later micro-batch may run again, and needs its input.
         self.committed = 0
         #: Whether the next cut could start a micro-batch; and whether the coordinator waits for an answer.
         self._wanted = self._asked = False

@@ -311,7 +311,7 @@ def main() -> None:
     prints.label_all()
     breakpoints.pass_over()
     log_levels.follow()
-    # A group of its own: the driver ends it as a whole when this process has ended.
+    # In its own group, which the driver ends as a whole when this process has ended.
     with contextlib.suppress(PermissionError):  # it leads a session, and so a group
         os.setpgid(0, 0)
     connection = Connection(int(sys.argv[1]))

@@ -17,7 +17,7 @@ _METRICS_SECS: Final = 1.0
 """Metrics of a spout that emits nothing are reported so often."""
 
 _TOLD_SECS: Final = 0.05
-"""In real time the coordinator, which needs no cut to plan micro-batches, hears of them so often."""
+"""How often, in real time, the coordinator is told of cuts, which it then does not need to plan micro-batches."""
 
 _TURNS: Final = (pacing.Turn(active=False), pacing.Turn(active=True))
 

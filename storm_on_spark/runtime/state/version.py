@@ -1,4 +1,4 @@
-"""Versions of a task's state, by which a cached instance finds out how far behind it is.
+"""Versions of a task's state, by which a cached instance finds out what it lacks.
 
 Spark runs a partition in any Python worker, so an instance in a worker's memory is often a few micro-batches old. A
 plain number would not identify a state: a failed attempt and its repetition would give different states the same

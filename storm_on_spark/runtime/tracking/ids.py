@@ -145,7 +145,7 @@ class EdgeIds:
 
     @classmethod
     def behind(cls, seed: int, place: int) -> EdgeIds:
-        """Returns a stream of its own for each place, without the time that it takes to hash all parts of a seed.
+        """Returns a separate stream for each place, without the time that it takes to hash all parts of a seed.
 
         Args:
             seed: a hash of what the places belong to.

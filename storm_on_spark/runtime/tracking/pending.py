@@ -55,7 +55,7 @@ class _Block:
 
     @property
     def end(self) -> int:
-        """The number behind the last."""
+        """One more than the last number."""
         return self.first + len(self.ids) if self._numbers is None else int(self._numbers[-1]) + 1
 
     def numbers(self) -> Numbers:

@@ -37,7 +37,7 @@ class Runs(NamedTuple):
     def of(cls, roots: U64Array, codes: U8Array) -> Runs:
         """Returns roots with their outcomes, in the same order, as runs.
 
-        All runs have the same step, the one that is most usual between two roots: what does not fit is a run by itself.
+        All runs have the same step, the one that is most usual between two roots: what does not fit is a separate run.
         """
         if len(roots) < 2:
             ones = np.ones(len(roots), np.uint64)

@@ -365,7 +365,7 @@ def reset_checkpoint(path: str | os.PathLike[str]) -> None:
         return
     if not target.is_dir():
         raise CheckpointError(f"--reset-checkpoint leaves {target} as it is: it is not a directory; name another one")
-    # Before it is opened, which would put a folder of ours into it.
+    # Before it is opened, which would put our folder into it.
     strange = _strange_entries(target)
     if strange:
         raise CheckpointError(

@@ -127,7 +127,7 @@ def drop_torn(checkpoint: Path) -> list[str]:
 
 
 def _newest_snapshots(checkpoint: Path) -> list[Path]:
-    """Returns the newest snapshot of each state store that has more than one: it can be made again from the one before.
+    """Returns the newest snapshot of each state store that has more than one: it can be rebuilt from the previous one.
 
     A thread of Spark's writes snapshots beside the micro-batches, so only the next micro-batch forces one to the disk.
     """

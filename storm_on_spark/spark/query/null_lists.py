@@ -49,7 +49,7 @@ def without_nulls(rows: DataFrame) -> tuple[DataFrame, Opened | None]:
 
 
 def restored(batches: Iterator[pa.RecordBatch], layout: Opened) -> Iterator[pa.RecordBatch]:
-    """Yields batches as they were, with what is behind the columns of the layout."""
+    """Yields batches as they were, with what follows the columns of the layout."""
     import pyarrow as pa
 
     for batch in batches:

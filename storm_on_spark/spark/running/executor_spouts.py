@@ -121,7 +121,7 @@ class ExecutorSpouts:
     def choose_machine(self, job: _Job) -> None:
         """Chooses a machine with the fewest of the other hosts, of those that have executors; none without any."""
         machines = sorted(set(self._machines()))
-        # Hosts ask on threads of their own, all at once.
+        # Hosts ask on separate threads, all at once.
         with self._choosing:
             taken = [other.machine for other in self._jobs if other is not job]
             job.machine = min(machines, key=taken.count) if machines else None

@@ -159,7 +159,7 @@ class TopologyQuery(StreamingQuery):
         Interrupting the cell stops the topology, and nothing of it is left running.
 
         Args:
-            seconds: how long to look; until the topology ends for None. It goes on afterwards.
+            seconds: how long to look; until the topology ends for None. It continues afterwards.
 
         Returns:
             Status and counters at the end.
@@ -177,7 +177,7 @@ class TopologyQuery(StreamingQuery):
         self._coordinator.set_active(True)
 
     def deactivate(self) -> None:
-        """Stops the spouts from emitting; what is under way goes on."""
+        """Stops the spouts from emitting; what is under way continues."""
         self._coordinator.set_active(False)
 
     @property

@@ -230,7 +230,7 @@ def _import_ahead() -> None:
 
 
 def _join(master: str | None, conf: dict[str, str]) -> SparkSession:
-    """Starts a session in a JVM that runs already, with our settings wherever it has none of its own."""
+    """Starts a session in a JVM that runs already, with our settings wherever it has none."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -320,7 +320,7 @@ def _clear_up() -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    # Spark's gateway ends by itself when its standard input does.
+    # Spark's gateway ends when its standard input does.
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()

@@ -1,1 +1,1 @@
-"""The passes over the graph that are about batches: who shares a coordinator."""
+"""The passes over the graph that are about batches: which spouts share a coordinator."""

@@ -143,7 +143,7 @@ Told = list[tuple[int, bytes]]
 class _Coordinates(BatchCoordinator):
     """Tells emitters the partitions of each batch; those of a batch stay the same.
 
-    It tells all that was said since the last batch that is committed: so each task hears of all changes, in their
+    It tells all that was said since the last batch that is committed: so each task learns of all changes, in their
     order, also if one of them failed before.
     """
 

@@ -52,7 +52,7 @@ class RichSpoutCoordinator(BatchCoordinator):
         spout: the spout.
         conf: the topology's configuration.
         context: the coordinator's.
-        single: whether each tuple is a batch of its own, and a failed batch fails it instead of being attempted again.
+        single: whether each tuple is a separate batch, and a failed batch fails it instead of being attempted again.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ class NonTransactionalMap(MapState[T]):
 
 
 class SnapshottableMap(MapState[T], Snapshottable[T]):
-    """A map that is also a state of one value, which lies under a key of its own; Storm's `SnapshottableMap`."""
+    """A map that is also a state of one value, under a separate key; Storm's `SnapshottableMap`."""
 
     def __init__(self, delegate: MapState[T], snapshot_key: Key) -> None:
         self.delegate = delegate

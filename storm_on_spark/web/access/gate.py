@@ -1,6 +1,6 @@
 """Checks every request for a page before its handler: the host, the session, the role, and where a form comes from.
 
-A browser sends a cookie with requests of other sites' pages, too. So what changes something needs the token of its
+A browser also sends a cookie with requests of other sites' pages. So what changes something needs the token of its
 session, and must come from a page of this server.
 """
 

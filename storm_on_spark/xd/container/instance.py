@@ -1,4 +1,4 @@
-"""One instance of a module, on a thread of its own: reads from the bus, executes, writes to the bus."""
+"""One instance of a module, on its own thread: reads from the bus, executes, writes to the bus."""
 
 from __future__ import annotations
 

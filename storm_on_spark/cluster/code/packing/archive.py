@@ -75,7 +75,7 @@ def _content(path: Path) -> bytes:
 def extract(file: IO[bytes], folder: Path, where: str) -> None:
     """Unpacks an archive that `write` made.
 
-    It is read strictly: nothing before, behind or between its parts that another reader of archives could see
+    It is read strictly: nothing before, after or between its parts that another reader of archives could see
     differently.
 
     Args:

@@ -59,7 +59,7 @@ def compiled_pattern(text: str) -> re.Pattern[str]:
 
 
 def told(name: str, reading: Reading) -> SpoutLag:
-    """Returns what Kafka tells of a spout."""
+    """Returns what Kafka reports of a spout."""
     from storm_on_spark.connectors.kafka.lag import lags
 
     try:

@@ -159,7 +159,7 @@ def component_page(
 ) -> ComponentPage | None:
     """Returns `topology/:id/component/:component`; None if the topology has no such component."""
     info = picture.info(base.topology_id)
-    # Who asks for a system component asks for its streams, too.
+    # A request for a system component includes its streams.
     counted = Counted(info, window, sys or is_system_id(name))
     found = picture.components(base).get(name)
     system = counted.system_components().get(name)
@@ -310,7 +310,7 @@ def _inputs(picture: Picture, base: StormBase, name: str, counted: Counted) -> t
     counts = counted.component(name)
     streams = {(stream.source, stream.stream): stream for stream in inputs(counts)}
     if not streams and len(edges) == 1 and counts.executed:
-        # A driver that tells of no streams.
+        # A driver that reports no streams.
         mean = None if counts.execute is None else counts.execute.mean
         (source, stream) = edges[0]
         only = StreamCounts(stream, source, execute_ms=mean, process_ms=mean)

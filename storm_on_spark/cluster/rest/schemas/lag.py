@@ -6,7 +6,7 @@ from storm_on_spark.cluster.http.views import View
 
 
 class PartitionLag(View, frozen=True, kw_only=True):
-    """A partition of a topic, as storm-kafka-monitor tells of it."""
+    """A partition of a topic, as storm-kafka-monitor reports it."""
 
     consumer_committed_offset: int
     """-1 where the group has committed nothing."""

@@ -1,4 +1,4 @@
-"""The micro-batch that Spark has in hand, for people who watch: what the coordinator and the sink see of it."""
+"""The current micro-batch, for people who watch: what the coordinator and the sink know of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BatchAtHand:
         """Returns how far bolts are that take long.
 
         Args:
-            live: whether tuples are executed between micro-batches, too.
+            live: whether tuples are also executed between micro-batches.
         """
         number, since = self._at_hand or (None, self._now())
         if number is None:

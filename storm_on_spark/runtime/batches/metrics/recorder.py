@@ -2,7 +2,7 @@
 
 The file is written in the background, so rarely that it takes half a per cent of a processor at most. A process that is
 killed loses what was counted since, usually a second; what runs again is not counted twice. A file that can't be read
-or written never ends a topology: the log says so once, and counting goes on.
+or written never ends a topology: the log says so once, and counting continues.
 
 Each file is named by the number of its writer among all that ever ran on the checkpoint. The highest one counts, so a
 driver that lives on after it has lost the topology changes nothing.

@@ -11,7 +11,7 @@ from storm_on_spark.runtime.batches.live_process import Spent, Status
 _MOST: Final = 40
 _LEAST_SECS: Final = 1.0
 _STALE_SECS: Final = 60.0
-"""After tuples have waited for micro-batches so long, the rounds before say nothing about now."""
+"""Once tuples have waited for micro-batches this long, earlier rounds say nothing about now."""
 _WHAT: Final = {
     "reads": "reads tuples",
     "executes": "bolts and ackers",

@@ -21,7 +21,7 @@ class Moment(NamedTuple):
     """The topology's time."""
 
 
-# What happens. What spout hosts say are events, too: `Ready`, `Idle`, `Progress`, `Failed`.
+# What happens. Messages of spout hosts are events as well: `Ready`, `Idle`, `Progress`, `Failed`.
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Started:
     carried: int
     """The last micro-batch that left carried tuples; -1 without any."""
     executed: bool = False
-    """Whether tuples were executed live behind that offset."""
+    """Whether tuples were executed live after that offset."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Activated:
 
 @dataclass(frozen=True)
 class LogRead:
-    """What a task has in its log behind `ReadLog.start`: (end, tuples) of each cut."""
+    """What a task has in its log after `ReadLog.start`: (end, tuples) of each cut."""
 
     task: int
     written: Mark
@@ -86,7 +86,7 @@ class LogUnreadable:
 
 @dataclass(frozen=True)
 class HostGone:
-    """The process of these tasks has ended by itself."""
+    """The process of these tasks has ended without being told to."""
 
     tasks: tuple[int, ...]
     ran_secs: float
@@ -193,7 +193,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class NothingNew:
-    """Tell Spark that there is nothing to do behind `start`."""
+    """Tell Spark that there is nothing to do after `start`."""
 
     start: Offset
 

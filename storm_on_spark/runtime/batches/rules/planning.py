@@ -45,7 +45,7 @@ class BatchPace:
     most_poll_secs: float = 1.6
     """The same after several polls without news. Stopping Spark's query without `LetGo` waits for such a poll."""
     awaited_secs: float = 1.0
-    """The same between two checkpoints in real time while somebody waits for a commit, who says so more often."""
+    """The same between two checkpoints in real time while a caller waits for a commit, which it repeats more often."""
     answer_secs: float = 0.005
     """How long spouts have to cut when there is something to do already."""
 
@@ -86,7 +86,7 @@ class BatchRules:
         timeout_ms: after which a message times out; None if none does.
         period_ms: the periods of ticks, turns and timers.
         active: whether spouts start out active.
-        clock_runs: whether the topology's clock runs by itself.
+        clock_runs: whether the topology's clock runs without being set.
         checkpoint_secs: least time between the plans of two micro-batches in real time, while nobody waits for one.
         checkpoint_bytes: so many bytes in a log end that time.
         pace: times of the rules.

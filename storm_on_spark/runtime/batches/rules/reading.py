@@ -1,6 +1,6 @@
 """Which native spouts may read on: a source is held while its spout keeps too many rows.
 
-Spark reads the rows of a native spout by itself, so nothing slows it down when they fail. What the spout keeps of them
+Spark itself reads the rows of a native spout, so nothing slows it down when they fail. What the spout keeps of them
 is known here in two parts: what it reported last, and what micro-batches left since.
 """
 

@@ -1,7 +1,7 @@
 """How many tuples a micro-batch may hold.
 
 At most what is configured; fewer where that many would take too long. Tuples that a slow bolt executes, or that become
-hundreds on their way, would otherwise wait for a micro-batch of minutes, and time out in the one behind it.
+hundreds on their way, would otherwise wait for a micro-batch of minutes, and time out in the one after it.
 """
 
 from __future__ import annotations

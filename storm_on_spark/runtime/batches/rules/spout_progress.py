@@ -60,7 +60,7 @@ class SpoutProgress:
         return self.reported and self.pending <= self.waiting_again
 
     def is_finished(self, planned: int) -> bool:
-        """Returns whether nothing more comes, now or later, behind a position of its log."""
+        """Returns whether nothing more comes, now or later, after a position of its log."""
         return self.idle and self.is_done() and self.tuples_end <= planned
 
     def is_drained(self) -> bool:
@@ -87,7 +87,7 @@ class SpoutProgress:
         return taken, last
 
     def take_to(self, end: Mark) -> None:
-        """Takes the cuts up to a position of the log, which may lie behind all that is known of it."""
+        """Takes the cuts up to a position of the log, which may be after all that is known of it."""
         self.taken = end.position
         while self.cuts and self.cuts[0][0].position <= end.position:
             self.cuts.popleft()

@@ -1,8 +1,8 @@
 """How far a bolt is in the micro-batch that runs: workers write it down while it takes long, and the driver reads it.
 
-Spark hears of a task when it has ended. So a thread of the worker looks at what the main thread executes, as
-`stall.py` does, and writes a file for each task of a bolt. In a store that would be a request for every second, so
-it is only done where the checkpoint is a folder.
+Spark learns of a task only when it has ended. So a thread of the worker looks at what the main thread executes, as
+`stall.py` does, and writes a file for each task of a bolt. In a store that would be a request every second, so it is
+only done where the checkpoint is a folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from storm_on_spark.runtime.storage import Folder, as_storage, inside
 _NOTES = "at-work"
 _NOTE_BYTES = 1 << 12
 _FRESH_SECS = 4.0
-"""What is still executed was noted within so long, also by a busy machine."""
+"""Notes older than this are not of tasks that still run, even on a busy machine."""
 
 
 class AtWork(NamedTuple):
@@ -75,7 +75,7 @@ class WorkNotes:
         return AtWork(task.component, task.task, task.batch, executed, sum(part.size for part in names["inputs"]))
 
     def _note(self, what: AtWork) -> None:
-        # A run that is over has removed its folder, which is not made again.
+        # A run that has ended has removed its folder, which must not be created again.
         if self._notes is not None and isinstance(self._folder, Path) and self._folder.is_dir():
             with contextlib.suppress(OSError):  # the disk is full, or the topology is gone: others say so
                 self._notes.put(str(what.task), json.dumps(what).encode())

@@ -1,6 +1,6 @@
-"""Noticing native code that holds the Python interpreter of a worker: no thread of Python runs then.
+"""Noticing native code that holds the Python interpreter of a worker, so that no Python thread can run.
 
-So a thread of the interpreter's own, that of `faulthandler`, counts the time. A thread of Python sets it back at each
+So a native thread, that of `faulthandler`, counts the time. A Python thread resets it at each
 look. If it can't for `topology.task.stall.secs`, the stacks are written to a file and the process ends; Spark runs the
 task again in another worker. Before the stacks, the file has the task that is executed, as `diagnostics.busy` notes it.
 """
@@ -38,7 +38,7 @@ class HolderWatch:
     def __init__(self, stall_secs: float, folder: Path) -> None:
         self._stall_secs = stall_secs
         notes = folder / _FOLDER
-        # A run that is over has removed its folder, which is not made again.
+        # A run that has ended has removed its folder, which must not be created again.
         notes.mkdir(mode=0o700, exist_ok=True)
         self._path = notes / f"{time.time_ns():020d}-{os.getpid()}"
         with self._path.open("w+b") as file:
@@ -82,7 +82,7 @@ def read_held(folder: Path) -> list[tuple[str, int | None, str]]:
 
 
 def take_held(folder: Path) -> list[tuple[str, int | None, str]]:
-    """Returns the same, each to one of those who ask; it is removed."""
+    """Returns the same. Each is returned to only one caller, and removed."""
     found = []
     for path, content in _held(folder):
         with contextlib.suppress(FileNotFoundError):  # another process has taken it

@@ -1,4 +1,4 @@
-"""What a bolt executes at this moment, as its stack tells: the loops need not note it."""
+"""What a bolt executes at this moment, found on its stack: the loops need not note it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noticing a bolt that hangs, and how far one is that takes long.
+"""Noticing a bolt that hangs, and how far a slow one has come.
 
 A thread of the Python worker looks now and then at what the main thread executes. If that is the same tuple for
 longer than `topology.task.stall.secs`, it writes down which one and kills the worker; Spark then runs the task again,
@@ -51,7 +51,7 @@ class StallWatch:
 
     Args:
         stall_secs: how long one tuple may take.
-        wiring: that of the run which is watched. A worker executes tasks of other runs too, with their own limits.
+        wiring: of the run that is watched. A worker also executes tasks of other runs, which have their own limits.
         now: monotonic seconds.
     """
 

@@ -1,7 +1,7 @@
 """Large snapshots at a barrier, pickled by a forked copy of the process while messages continue.
 
 `fork` gives a copy of everything as it is at the barrier. The kernel copies a page of memory when one of both writes to
-it, as Redis saves its data, too. The copy pickles, looks for the difference to the snapshot before, writes both to a
+it, as Redis saves its data. The copy pickles, looks for the difference to the snapshot before, writes both to a
 file in memory and ends. This process continues with the next round meanwhile.
 """
 

@@ -63,7 +63,7 @@ class RoundLog:
 
         Args:
             tokens: of the state in the state store, if it is known, and of the one after it, which may be committed or
-                not. Whoever continues from the first finds the rounds of the second, too.
+                not. Whichever process continues from the first also finds the rounds of the second.
 
         Raises:
             OSError: a file can't be written.
@@ -113,7 +113,7 @@ class RoundLog:
         file = os.open(self._folder / name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         size = os.fstat(file).st_size
         whole = os.pread(file, size, 0).rfind(b"\n") + 1
-        if whole < size:  # who wrote it was killed in the middle of a line
+        if whole < size:  # its writer was killed in the middle of a line
             os.ftruncate(file, whole)
         return file
 
@@ -157,7 +157,7 @@ def read_rounds(folder: Path, token: bytes) -> list[Round]:
 
 
 def last_executed_ms(folder: Path, planned: Offset) -> int | None:
-    """Returns the topology's time in ms at the end of the last round on the disk; None if none ended behind an offset.
+    """Returns the topology's time in ms at the end of the last round on the disk; None if none ended after an offset.
 
     Args:
         folder: of all files of rounds.

@@ -63,7 +63,7 @@ class _Stage:
     index: int
     bolts: tuple[PlannedComponent, ...]
     each: bool
-    """Whether each of its tasks is executed by itself, as it has state."""
+    """Whether each of its tasks is executed separately, because it has state."""
 
 
 _Waiting = dict[int, list[tuple[int, int, Input]]]
@@ -177,7 +177,7 @@ class _SmallRound:
                 own = inputs.pop(task, None)
                 if own is None:
                     continue
-                # Also of a task that is fused with others and executed with each of them: once, by itself.
+                # Also of a task that is fused with others and executed with each of them: once, separately.
                 due, clock = (self._due.get(task, 0), self._clocks.get(task)) if task in waiting else (0, None)
                 if due:
                     add_due(self._wiring, component, own, due, clock)

@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 _CAREFUL_MS: Final = 10_000
 """For which each round is saved after an error of a bolt."""
 EARLY = -1
-"""The number of the micro-batch in which a message ended that a spout hears of before any: in none."""
+"""In place of a micro-batch's number, for messages whose spouts are told before the first micro-batch."""
 
 
 @dataclass

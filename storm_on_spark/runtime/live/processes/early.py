@@ -1,6 +1,6 @@
 """A live process that a driver starts beside Spark: a new topology executes tuples while Spark still starts.
 
-What it executes is in the spout logs and in the file of rounds before anybody hears of it, so Spark's first micro-batch
+What it executes is in the spout logs and in the file of rounds before any spout is told, so Spark's first micro-batch
 takes it over as any other, or executes the same rounds again if the process is gone by then. A topology that has been
 committed before waits for Spark, which has its state.
 """
@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 _ASK_SECS: Final = 0.02
 """Until the process has taken the tasks, it is asked so often."""
 _LOOK_SECS: Final = 0.2
-"""Spouts that open, or are started again, hear of it so often."""
+"""How often spouts that open, or are restarted, are told of it."""
 _SETTLE_SECS: Final = 30.0
-"""Spark's first micro-batch waits at most so long for a process that has not taken the tasks."""
+"""How long Spark's first micro-batch waits at most for a process that has not taken the tasks."""
 _END_SECS: Final = 5.0
 
 

@@ -35,9 +35,9 @@ from storm_on_spark.runtime.processes.parent import die_with
 from storm_on_spark.runtime.run.worker_process import release
 
 _STOPPED_SECS = 10.0
-"""A process that is stopped for so long is given up; one whose interpreter is held, if a tuple may take no longer."""
+"""A process that is stopped for this long is given up; one whose interpreter is held, after a tuple's limit."""
 _LOOK_SECS = 1.0
-"""Whether it is stopped is looked at so often, while its answer is waited for."""
+"""How often a process is checked for being stopped, while its answer is due."""
 _MODULE = "storm_on_spark.runtime.live.processes.member"
 
 

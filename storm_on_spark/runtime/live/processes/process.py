@@ -44,16 +44,16 @@ from storm_on_spark.runtime.spouts.messages import Live, Told, Written
 log = logging.getLogger(__name__)
 
 _ALONE_SECS = 30.0
-"""The process ends if the coordinator has not looked at it for so long."""
+"""The process ends if the coordinator has not looked at it for this long."""
 _LOOK_SECS = 0.25
 """How often it looks whether it should end, at least."""
 _FETCH_SECS = 0.005
 """How often it looks whether a cut that somebody waits for is whole."""
 _PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
-"""After tasks were given up so many times in a row, so long no others are taken."""
+"""Seconds without tasks after they were given up once, twice and so on in a row."""
 _HEALTHY_SECS = 60.0
 _MEMBER_SECS = 20.0
-"""Another process may take so long to start."""
+"""How long another process may take to start."""
 
 
 class _Peer(Frames):
@@ -135,7 +135,7 @@ class LiveProcess:
             self._members.append(MemberProcess(self._start_id))
         for member in self._members:
             member.ready(_MEMBER_SECS)
-        # Start the pulse first, so that any client that finds the process finds its pulse, too.
+        # Start the pulse first, so that any client that finds the process also finds its pulse.
         with self._busy_path.open("w+b") as file:
             BusyPage(file.fileno()).note_tasks()
             self._busy_inode = os.fstat(file.fileno()).st_ino
@@ -264,7 +264,7 @@ class LiveProcess:
     def _answer_fetches(self) -> None:
         try:
             if self._tasks is not None and not self._tasks.is_cut():
-                return  # messages go on meanwhile
+                return  # messages continue meanwhile
         except GivenUpError as error:
             self._give_up(error)
         fetches, self._fetches = self._fetches, []

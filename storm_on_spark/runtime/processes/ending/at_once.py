@@ -6,7 +6,8 @@ is about to write to, and that JVM never ends). So the process does not unwind. 
 killed, its temporary folders are removed, and it ends.
 
 Python calls a handler on the main thread, which may be in a call of the system that a signal does not interrupt (see
-`storm_on_spark.runtime.processes.ending.signals`). A separate thread hears of each signal by a pipe and does the work.
+`storm_on_spark.runtime.processes.ending.signals`). A separate thread learns of each signal through a pipe and does the
+work.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _PAUSE_SECS: Final = 0.01
 _HEARING_SECS: Final = 0.0005
 _NO_SIGNAL: Final = 0
 _LONGEST_SECS: Final = 15.0
-"""After so long the main thread ends the process itself: the other thread can't run while the interpreter ends."""
+"""After this time the main thread ends the process itself: the other thread can't run while the interpreter ends."""
 _SHOW_CURSOR: Final = "\r\x1b[2K\x1b[?25h"
 """Shows the cursor again, which progress on a terminal has hidden, and erases its line."""
 
@@ -69,7 +70,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Leaves the signals to the system, which ends the process: nothing of it would be left behind any more."""
+    """Leaves the signals to the system, which ends the process: by now that leaves nothing behind."""
     for folder in folders():
         remove_temporary(folder)
     for number in TO_END:

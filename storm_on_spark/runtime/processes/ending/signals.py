@@ -24,7 +24,7 @@ TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_SECS = 0.5
 
 all_heard: Callable[[], object] = lambda: None  # noqa: E731 # a variable
-"""Returns when a thread that also hears of signals has heard of all that have come."""
+"""Returns once a thread that also gets signals has got all that have come."""
 
 
 class InterruptibleEvent(threading.Event):

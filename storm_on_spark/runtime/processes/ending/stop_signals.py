@@ -16,7 +16,7 @@ from storm_on_spark.runtime.processes.ending import at_once
 from storm_on_spark.runtime.processes.ending.signals import handling
 
 _ONE_SECS: Final = 1.0
-"""SIGTERM and SIGHUP that come within so long of each other count once: `make`, `timeout` and terminals that close
+"""SIGTERM and SIGHUP that come within this time of each other count once: `make`, `timeout` and terminals that close
 send a signal to the process and to its group."""
 _END_SECS: Final = 15.0
 """How long an end in order may take after the second signal."""

@@ -12,7 +12,7 @@ from storm_on_spark.runtime.storage import Storage
 from storm_on_spark.runtime.storage.background import in_background
 
 _AT_ONCE = 8
-"""Segments that are read at the same time: what is kept in memory, too."""
+"""How many segments are read at the same time, and so kept in memory."""
 
 
 class Ahead:

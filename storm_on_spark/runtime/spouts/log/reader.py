@@ -239,7 +239,7 @@ class _SegmentFile:
         return BriefRecord(*brief.decode(record, self._segment.epoch))
 
     def _find_key(self, brief: Brief) -> tuple[Key, int]:
-        """Returns the key as it is behind the record that a brief one names, and where that record ends."""
+        """Returns the key as it is after the record that a brief one names, and where that record ends."""
         if not self._segment.base <= brief.key < brief.position:
             raise RecordError(f"is damaged: the record at position {brief.position} has no key")
         head = decode_head(self._read(brief.key, HEADER_BYTES), brief.key, self._segment.epoch)

@@ -9,7 +9,7 @@ of the spout at that moment, so that log and spout can never disagree.
     bodies   the chunks, one after the other
 
 `target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. What is for acker task n, counted from 0,
-has the target ACKER - n: ackers are numbered behind all components, so their tasks may be others when the log is read
+has the target ACKER - n: ackers are numbered after all components, so their tasks may be others when the log is read
 after a restart. `snapshot` is the position of the record that holds the snapshot, since an unchanged one isn't written
 again; it never lies in an earlier segment. `first` is the number of the first message with an id, `clock` the time of
 the topology in ms. All checksums are CRC-32. Little endian.
@@ -68,7 +68,7 @@ class Cut:
 
     position: int
     end: int
-    """Position behind the record: the offset that a micro-batch may end at."""
+    """Position after the record: the offset that a micro-batch may end at."""
     entries: int
     tuples: int
     messages: int
@@ -134,7 +134,7 @@ class Key:
         return len(self.dictionary) == MOST_BRIEF
 
     def with_next(self, record: bytes) -> Key:
-        """Returns the key of the records behind a brief one, which is given as it was."""
+        """Returns the key of the records after a brief one, which is given as it was."""
         return self if self.is_full else Key.of(self.position, self.dictionary + record)
 
     def pack(self, record: bytes) -> bytes:
@@ -160,7 +160,7 @@ def encode(
     """Returns a record, as its header and as bytes, and the key for the next.
 
     Args:
-        mark: where it begins, and who writes it.
+        mark: where it begins, and its writer.
         entries: the chunks.
         tuples: as in `Cut`, with all that follow.
         messages: their number.
@@ -277,7 +277,7 @@ def decode_index(data: bytes, head: Head) -> Iterator[tuple[int, int, int]]:
 
 
 def check_body(body: bytes, length: int, checksum: int, cut: Cut) -> bytes:
-    """Returns `body` if it is the chunk that the index tells of.
+    """Returns `body` if it is the chunk that the index describes.
 
     Raises:
         RecordError: it isn't.

@@ -1,4 +1,4 @@
-"""A spout log in a store, open for writing: every record is an object of its own.
+"""A spout log in a store, open for writing: every record is a separate object.
 
 A store has no appending, so a segment has one record. That changes two things. A snapshot that did not change is not
 written again with each record, so it may lie in an earlier segment; trimming keeps that one. And to list and open

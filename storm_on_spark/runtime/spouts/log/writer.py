@@ -80,7 +80,7 @@ class SpoutLog:
         self._key: Key | None = None
         #: How many have been brief since.
         self._brief = 0
-        #: Where the log ends, and who wrote the last record.
+        #: Where the log ends, and the writer of the last record.
         self.written = Mark()
         self._prepare()
         segments = list_segments(folder)
@@ -192,7 +192,7 @@ class SpoutLog:
 
     @property
     def end(self) -> int:
-        """The position behind the last record."""
+        """The position after the last record."""
         return self.written.position
 
     @property
@@ -241,7 +241,7 @@ class SpoutLog:
     def trim(self, position: int) -> None:
         """Deletes the segments that end at or before `position`; the one being written stays.
 
-        Segments on other lines are deleted, too: if they began before `position`, no reader will use them.
+        Segments on other lines are deleted as well: if they began before `position`, no reader will use them.
         """
         if self._segment is None:
             return

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _HELLO_BYTES = 1 << 14
 HANDSHAKE_SECONDS = 10.0
 _MOST_STRANGERS = 128
-"""So many connections may be open that have not proved who they are; further ones are closed at once."""
+"""How many connections may be open without having logged in; further ones are closed at once."""
 _TEXT_LENGTH = 300
 
 

@@ -1,4 +1,4 @@
-"""Noticing a `next_tuple` that does not return: its executor hears of no ack and calls no other task meanwhile.
+"""Noticing a `next_tuple` that does not return: meanwhile its executor gets no acks and calls no other task.
 
 A thread of the host samples the stacks of the executors, so the loops need no bookkeeping.
 """

@@ -25,7 +25,7 @@ _LOOK_SECS: Final = 1.0
 _FEWEST_LOOKS: Final = 3
 """On a busy machine a host may not run for a second."""
 _DUMP_SECS: Final = 5.0
-"""A host may take so long to write its stacks."""
+"""How long a host may take to write its stacks."""
 _MOST_BYTES: Final = 1 << 18
 _LIMIT: Final = re.compile(r"^limit (\d+)$", re.MULTILINE)
 _EXECUTOR: Final = re.compile(r"^executor ([0-9a-f]+) (.*)$", re.MULTILINE)

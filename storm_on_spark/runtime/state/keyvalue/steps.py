@@ -1,4 +1,4 @@
-"""What a bolt has done to its key-value state, noted so that it can be taken back after a poison tuple."""
+"""What a bolt has done to its key-value state, noted so that it can be undone after a poison tuple."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ QUERY_SETTINGS = (
         "the same for each projection and ordering",
     ),
 )
-"""Set while a query is started, unless the session has values of its own. Its other work needs the defaults."""
+"""Set while a query is started, unless the session has its own values. Its other work needs the defaults."""
 
 STATIC_SETTINGS = (
     Setting(

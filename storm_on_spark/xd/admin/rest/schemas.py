@@ -321,7 +321,7 @@ class LaunchJob(Body, frozen=True, kw_only=True):
 
 
 def page_of(entries: tuple[T, ...], number: int, size: int) -> PageOf[T]:
-    """Returns a page of a whole list; one behind the end is empty.
+    """Returns a page of a whole list; one after the end is empty.
 
     Args:
         entries: the whole list, in order.
