@@ -57,7 +57,7 @@ test: java $(STAMP) ## does everything work? the tests without Spark, and a part
 
 .PHONY: test-rest
 test-rest: java $(STAMP) ## the long tail that `make test` leaves out, and property tests in their long form (REST_PROCESSES=2: two files at a time)
-	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "(not ($(TEST)) or hypothesis) and not soak" --hypothesis-profile=long $(PYTEST_ARGS)
+	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "(not ($(TEST)) or hypothesis) and not soak" --hypothesis-profile=long -o testpaths=tests $(PYTEST_ARGS)
 
 .PHONY: test-soak
 test-soak: java $(STAMP) ## minutes of faults, and variants, of what shorter tests show too: half an hour; CI leaves them out

@@ -18,7 +18,7 @@ from storm_on_spark.cluster.standalone import StandaloneCluster
 LINES = 12_000
 
 
-# Executors of such a cluster are killed in `test_spouts_on_executors.py`, and a worker in `test_executors_apart.py`.
+# A worker of such a cluster is killed in `test_executors_apart.py`, and before a job in `test_compiled_jobs.py`.
 @pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_the_word_count_is_exact_although_both_workers_are_killed_under_load(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ def drive(tmp_path: Path, cluster: StandaloneCluster) -> Iterator[Callable[..., 
         driver.close()
 
 
+# With S3 in the place of a directory, `test_executors_apart.py` shows that, too.
+@pytest.mark.soak
 def test_spouts_are_spread_and_go_on_elsewhere_when_an_executor_is_lost(
     drive: Callable[..., Driver], cluster: StandaloneCluster
 ) -> None:

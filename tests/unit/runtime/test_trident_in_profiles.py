@@ -91,7 +91,7 @@ def topology(fails: bool) -> TridentTopology:
     [
         pytest.param("micro-batches", True, marks=pytest.mark.slow),
         pytest.param("small rounds", False, marks=pytest.mark.slow),
-        pytest.param("small rounds", True, marks=pytest.mark.slow),
+        pytest.param("small rounds", True, marks=pytest.mark.soak),
         pytest.param("large rounds", True, marks=pytest.mark.slow),
     ],
 )
