@@ -86,7 +86,6 @@ def test_a_spout_that_fails_before_another_is_open_has_a_topology_that_failed(lo
     assert said.startswith('topology "hasty" failed: component "hasty" (task')
 
 
-@pytest.mark.representative
 def test_mistakes_without_fail_fast_are_reported_and_end_nothing(local_cluster: LocalCluster):
     local_cluster.submit_topology("mistaken", {}, mistakes())
     assert local_cluster.await_completion("mistaken", 60)

@@ -11,7 +11,6 @@ from storm_on_spark.spark.state import read_key_value_state, state_values
 from storm_on_spark.testing import crashes
 
 
-@pytest.mark.representative
 def test_key_value_state_is_exact_over_killed_workers_and_poison_and_its_hooks_surround_every_commit(
     complete, tmp_path
 ):

@@ -121,7 +121,6 @@ def test_hooks_hear_what_their_task_does(spark_session, tmp_path, local_cluster:
     assert heard == expected
 
 
-@pytest.mark.representative
 def test_batch_bolts_and_tuple_bolts_feed_each_other(spark_session, complete, tmp_path):
     info = complete(shapes.columnar())
 

@@ -134,6 +134,7 @@ def test_the_archive_brings_the_package_and_what_it_needs_but_not_sparks_own(wri
     ]
 
 
+@pytest.mark.slow
 def test_the_same_topology_gives_the_same_bytes_wherever_and_whenever(tmp_path: Path) -> None:
     folders = []
     for number in range(2):

@@ -162,6 +162,7 @@ def test_storm_that_can_not_be_fetched_is_a_sentence(tmp_path: Path, monkeypatch
         storm.prepare(python=False)
 
 
+@pytest.mark.slow
 def test_bytewax_that_can_not_be_installed_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bytewax, "_BUILD", tmp_path / "bytewax")
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -243,6 +243,7 @@ class Editor:
         return message
 
 
+@pytest.mark.slow
 def test_an_editors_debugger_stops_at_its_breakpoints_and_at_those_in_the_code(
     debug: Callable[..., Terminal], tmp_path: Path
 ) -> None:

@@ -138,6 +138,7 @@ def played(events: list[Event], shape: Shape, kind: str, seed: int, make: Any = 
     return run
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(streams(), shapes, rounds, st.integers(0, 1 << 16))
 def test_windows_and_joins_give_the_same_in_every_profile(
@@ -146,6 +147,7 @@ def test_windows_and_joins_give_the_same_in_every_profile(
     played(events, shape, kind, seed)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(streams(LAG // 10 - 1), shapes, rounds, st.integers(0, 1 << 16))
 def test_a_program_of_streams_gives_the_same_in_every_profile(

@@ -174,6 +174,7 @@ def required(*arguments: str, out: Path) -> tuple[str, str]:
     return file.read_text() if file.is_file() else "", "".join(said)
 
 
+@pytest.mark.slow
 def test_the_requirements_of_a_project_are_taken(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nothing is installed: each marker is for another Python."""
     out = tmp_path_factory.mktemp("out")

@@ -170,6 +170,7 @@ def test_no_default_of_ours_is_taken_for_a_secret(key: object) -> None:
         assert hidden({name: default}) == {name: default}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_it_is_done_once_whatever_the_text_is(text: str) -> None:
     assert scrubbed(scrubbed(text)) == scrubbed(text)

@@ -67,6 +67,7 @@ def test_the_help_shows_whole_sentences() -> None:
     assert "..." not in commands
 
 
+@pytest.mark.slow
 def test_help_needs_neither_the_clusters_libraries_nor_spark() -> None:
     code = (
         "import sys\n"

@@ -154,6 +154,7 @@ def test_damage_is_noticed(storage):
             bodies(storage, 0, cut.mark)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
 @settings(deadline=None, max_examples=examples(60))
 def test_what_spark_planned_stays_what_it_was_whoever_writes_and_whatever_fails(seed):
