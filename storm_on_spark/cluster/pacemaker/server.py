@@ -26,7 +26,6 @@ from storm_on_spark.runtime.processes.closing import Service
 logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 4096
-_CLOSE_TURNS: Final = 100
 _SPARE_FILES: Final = 64
 
 

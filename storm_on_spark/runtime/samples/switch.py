@@ -76,11 +76,6 @@ def write_rates(folder: Folder, rates: Rates, levels: Mapping[str, str] | None =
     as_storage(inside(folder, FOLDER)).put(RATES, text.encode())
 
 
-def read_rates(folder: Folder) -> dict[str, float]:
-    """Returns what is sampled, as it was written last; nothing where that is not there or can't be read."""
-    return read_switch(folder)[0]
-
-
 def read_switch(folder: Folder) -> tuple[dict[str, float], dict[str, str]]:
     """Returns what was written last, rates and levels; nothing where that is not there or can't be read."""
     try:

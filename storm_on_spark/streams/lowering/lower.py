@@ -43,7 +43,6 @@ class Lowering:
     def __init__(self, graph: Graph, groups: list[Group]) -> None:
         self._graph = graph
         self._groups = groups
-        self._group_of = {operation.id: group for group in groups for operation in group.operations}
         self._builder = TopologyBuilder()
         #: Component by node.
         self._names: dict[int, str] = {}

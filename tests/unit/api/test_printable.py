@@ -7,6 +7,7 @@ import logging
 
 import pytest
 from rich.console import Console
+from status_page import COUNTS, status_page
 
 from storm_on_spark import Fields, InvalidTopologyError, TopologyBuilder
 from storm_on_spark.api.text.html import escape
@@ -46,26 +47,8 @@ def _screen() -> tuple[Console, io.StringIO]:
 
 
 def test_status_errors_list_and_results_show_data_as_it_is() -> None:
-    counts = {"emitted": 0, "transferred": 0, "acked": 0, "failed": 0}
-    bolt = {"boltId": "b\x1b[31m", "tasks": 1, "executed": 1, **counts, "lastError": f"x\n{EVIL}"}
-    page = {
-        "name": "t",
-        "id": "t-1-1",
-        "status": "ACTIVE",
-        "owner": EVIL,
-        "uptime": "1s",
-        "workers": [],
-        "schedulerInfo": EVIL,
-        "driverStatus": "",
-        "replicationCount": 1,
-        "spoutStats": counts,
-        "topologyStats": [counts],
-        "completeLatencyMs": {},
-        "pending": 0,
-        "failure": EVIL,
-        "spouts": [],
-        "bolts": [bolt],
-    }
+    bolt = {"boltId": "b\x1b[31m", "tasks": 1, "executed": 1, **COUNTS, "lastError": f"x\n{EVIL}"}
+    page = status_page(owner=EVIL, schedulerInfo=EVIL, failure=EVIL, bolts=[bolt])
     error = {"errorTime": 1, "task": 1, "errorHost": EVIL, "errorPort": 1, "error": EVIL, "trace": EVIL}
     error |= {"input": EVIL, "count": 2, "firstTime": 0, "beforeRestart": True}
     row = {"name": "n", "status": "A", "driverStatus": "d", "workersTotal": 1, "uptime": "", "tasksTotal": 1}

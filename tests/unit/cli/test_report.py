@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from status_page import COUNTS, status_page
 
 from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, ErrorInfo, MicroBatchInfo, TopologyInfo
 from storm_on_spark.cli.cluster.watching import errors as errors_command
@@ -189,23 +190,15 @@ def test_a_topologys_status_fits_80_columns_and_its_last_errors_stand_below() ->
     spout = {"spoutId": "sentences", "executors": 1, "tasks": 1, **counts, "lastError": ""}
     trace = "Traceback (most recent call last):\n  ...\nKeyError: 'spark'\n"
     bolt = {**spout, "boltId": "count", "executed": 65_501, "executeLatency": "0.011", "lastError": trace}
-    page = {
-        "name": "words",
-        "id": "words-1-1700000000",
-        "status": "ACTIVE",
-        "owner": "ann",
-        "uptime": "21s",
-        "workers": [{"host": "127.0.0.1", "port": 6704, "uptime": "19s"}],
-        "driverStatus": "ACTIVE",
-        "replicationCount": 2,
-        "spoutStats": counts,
-        "topologyStats": [counts],
-        "completeLatencyMs": {"p50": 6653.0, "p95": 6653.0, "p99": 6653.0},
-        "pending": 0,
-        "failure": None,
-        "spouts": [spout],
-        "bolts": [bolt],
-    }
+    page = status_page(
+        workers=[{"host": "127.0.0.1", "port": 6704, "uptime": "19s"}],
+        driverStatus="ACTIVE",
+        spoutStats=counts,
+        topologyStats=[counts],
+        completeLatencyMs={"p50": 6653.0, "p95": 6653.0, "p99": 6653.0},
+        spouts=[spout],
+        bolts=[bolt],
+    )
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
     show(console, page)
     lines = written(console).splitlines()
@@ -250,7 +243,6 @@ def test_a_run_ends_with_its_errors_and_equal_ones_are_one() -> None:
 
 
 def test_status_and_errors_say_what_was_executed_how_often_and_when() -> None:
-    counts = {"emitted": 1, "transferred": 1, "acked": 1, "failed": 12}
     error = {
         "error": 'component "count" (task 4) failed in execute: KeyError: 1',
         "errorTime": int(at("2026-11-27T12:01")),
@@ -266,7 +258,7 @@ def test_status_and_errors_say_what_was_executed_how_often_and_when() -> None:
     bolt = {
         "boltId": "count",
         "tasks": 1,
-        **counts,
+        **COUNTS,
         "lastError": error["error"],
         "errorTime": error["errorTime"],
         "errorCount": 10,
@@ -274,25 +266,12 @@ def test_status_and_errors_say_what_was_executed_how_often_and_when() -> None:
         "errorBeforeRestart": True,
         "errorInput": error["input"],
     }
-    page = {
-        "name": "words",
-        "id": "words-1-1700000000",
-        "status": "ACTIVE",
-        "owner": "ann",
-        "uptime": "21s",
-        "workers": [],
-        "schedulerInfo": "",
-        "driverStatus": "",
-        "replicationCount": 2,
-        "spoutStats": counts,
-        "topologyStats": [counts],
-        "completeLatencyMs": {},
-        "pending": 0,
-        "failure": "the disk is full",
-        "systemErrors": {"__system": [{**error, "error": "the disk is full", "input": "", "count": 1}]},
-        "spouts": [],
-        "bolts": [bolt],
-    }
+    page = status_page(
+        schedulerInfo="",
+        failure="the disk is full",
+        systemErrors={"__system": [{**error, "error": "the disk is full", "input": "", "count": 1}]},
+        bolts=[bolt],
+    )
     often = "x 10, first 2026-11-27 11:59:00, last 12:01:00, before the last restart"
     console = Console(file=io.StringIO(), width=200)
     status.show(console, page)

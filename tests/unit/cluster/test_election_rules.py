@@ -299,13 +299,19 @@ TestElection.settings = settings(max_examples=examples(150), stateful_step_count
 NODE = r.QueueNode("n-0000000007", epoch=21)
 
 
-def leading() -> r.ElectionRules:
+def asked() -> tuple[r.ElectionRules, r.AskGate]:
+    """Returns the rules of a server that is first in the queue, and its question whether it has all code."""
     rules = r.ElectionRules()
     rules.step(r.Connected(1))
     rules.step(r.Wanted())
     rules.step(r.Queued(NODE))
     (ask,) = rules.step(r.QueueSeen((NODE.name,)))
     assert isinstance(ask, r.AskGate)
+    return rules, ask
+
+
+def leading() -> r.ElectionRules:
+    rules, ask = asked()
     assert rules.step(r.GateAnswered(ask.attempt, ())) == [r.Claim(NODE)]
     fence = Fence(NODE.epoch, NODE.name, 3)
     assert rules.step(r.Claimed(fence)) == [r.Lead(fence)]
@@ -333,12 +339,7 @@ def test_a_new_session_without_a_word_about_the_old_one_is_a_lost_one() -> None:
 
 
 def test_a_late_answer_of_the_gate_does_not_count() -> None:
-    rules = r.ElectionRules()
-    rules.step(r.Connected(1))
-    rules.step(r.Wanted())
-    rules.step(r.Queued(NODE))
-    (ask,) = rules.step(r.QueueSeen((NODE.name,)))
-    assert isinstance(ask, r.AskGate)
+    rules, ask = asked()
     rules.step(r.Suspended())
     rules.step(r.Connected(1))
     assert rules.step(r.GateAnswered(ask.attempt, ())) == []
@@ -351,12 +352,7 @@ def test_a_late_answer_of_the_gate_does_not_count() -> None:
 
 
 def test_who_lacks_code_gives_way_and_comes_back_with_it() -> None:
-    rules = r.ElectionRules()
-    rules.step(r.Connected(1))
-    rules.step(r.Wanted())
-    rules.step(r.Queued(NODE))
-    (ask,) = rules.step(r.QueueSeen((NODE.name,)))
-    assert isinstance(ask, r.AskGate)
+    rules, ask = asked()
     dequeue, fetch = rules.step(r.GateAnswered(ask.attempt, ("t1",)))
     assert dequeue == r.Dequeue(NODE)
     assert isinstance(fetch, r.Fetch)
@@ -368,12 +364,7 @@ def test_who_lacks_code_gives_way_and_comes_back_with_it() -> None:
 
 
 def test_fetching_in_vain_backs_off() -> None:
-    rules = r.ElectionRules()
-    rules.step(r.Connected(1))
-    rules.step(r.Wanted())
-    rules.step(r.Queued(NODE))
-    (ask,) = rules.step(r.QueueSeen((NODE.name,)))
-    assert isinstance(ask, r.AskGate)
+    rules, ask = asked()
     _, fetch = rules.step(r.GateAnswered(ask.attempt, ("t1",)))
     rules.step(r.Dequeued(NODE))
     waits = []

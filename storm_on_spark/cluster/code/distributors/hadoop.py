@@ -6,7 +6,6 @@ Its class path is that of the pyspark package, behind the folders `HADOOP_CONF_D
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import selectors
 import subprocess
@@ -24,8 +23,6 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from storm_on_spark.api.text.lines import lines_of
 from storm_on_spark.cluster.errors import CodeError
 from storm_on_spark.spark.session.jvm.java import find_java, missing_sentence
-
-_log = logging.getLogger(__name__)
 
 _START_SECS = 30.0
 _STOP_SECS = 5.0
