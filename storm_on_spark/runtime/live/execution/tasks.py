@@ -36,7 +36,7 @@ from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError, LiveProcesses, Member
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
-from storm_on_spark.runtime.spouts.log import Mark, goes_on_from, list_segments, read_entries
+from storm_on_spark.runtime.spouts.log import Mark, continues_from, list_segments, read_entries
 from storm_on_spark.runtime.spouts.messages import Acked, Executed, Settle, Told, Written
 from storm_on_spark.runtime.storage import inside
 from storm_on_spark.runtime.tracking.acker import Outcome
@@ -150,7 +150,7 @@ class LiveTasks:
             entries: Iterator[tuple[int, bytes]] = iter(written.entries)
         else:
             folder = inside(self._folder, "spouts", str(task))
-            if not same and not goes_on_from(list_segments(folder), written.end.epoch, known):
+            if not same and not continues_from(list_segments(folder), written.end.epoch, known):
                 raise GivenUpError(f"the log of spout task {task} continues from another record than {known}")
             found = read_entries(folder, known.position, written.end.position, lambda _: True, written.end.epoch)
             entries = ((target, body) for _, target, body in found)

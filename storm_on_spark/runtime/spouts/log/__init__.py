@@ -1,7 +1,8 @@
 """The spout log: the emitted tuples of a spout task, in the order in which micro-batches read them.
 
 A micro-batch must be repeatable. Therefore emitted tuples are written here before Spark learns of them, and a batch is
-a range of positions. The log of a task is a folder of segments; each has one writer.
+a range of positions. The log of a task is a folder of segments; each has one writer. Cuts come in; entries between two
+positions go out. Begin with `record.py`.
 
     record.py    the format of a record: pure
     lineage.py   which segments count, judged by their names alone: pure
@@ -17,7 +18,7 @@ follows that writer's files and those of its ancestors, each up to its continuat
 
 from __future__ import annotations
 
-from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch, goes_on_from
+from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch, continues_from
 from storm_on_spark.runtime.spouts.log.reader import iter_cuts, list_segments, read_entries
 from storm_on_spark.runtime.spouts.log.record import ACKER, MESSAGE_IDS, SNAPSHOT, Cut, Entry
 from storm_on_spark.runtime.spouts.log.stored import StoredSpoutLog, open_log
@@ -36,7 +37,7 @@ __all__ = [
     "SpoutLog",
     "StoredSpoutLog",
     "WriterEpoch",
-    "goes_on_from",
+    "continues_from",
     "iter_cuts",
     "list_segments",
     "open_log",

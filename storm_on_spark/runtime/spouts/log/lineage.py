@@ -136,7 +136,7 @@ def newest(segments: Iterable[Segment], planned: Mark) -> WriterEpoch | None:
     return NOBODY if planned.position == 0 else None
 
 
-def goes_on_from(segments: Iterable[Segment], epoch: WriterEpoch, mark: Mark) -> bool:
+def continues_from(segments: Iterable[Segment], epoch: WriterEpoch, mark: Mark) -> bool:
     """Returns whether the record that ends at `mark` counts for the writer with `epoch`."""
     line = line_of(segments, epoch)
     return mark.position == 0 or (bool(line) and _passes(line, mark))

@@ -1,4 +1,8 @@
-"""Native spouts: rows that Spark reads directly become chunks; a spout's task keeps rows that are not acked at once."""
+"""Native spouts: rows that Spark reads directly become chunks; a spout's task keeps rows that are not acked at once.
+
+Record batches of Spark's sources come in; chunks for the first operator go out, and kept rows go through the spout log
+again. Begin with `rows.py`; `task.py` keeps and repeats.
+"""
 
 from __future__ import annotations
 

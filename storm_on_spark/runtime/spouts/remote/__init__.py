@@ -1,5 +1,8 @@
 """Spout hosts on machines other than the driver's.
 
+Connections of hosts come in at the driver; messages between the coordinator and these hosts go through. Begin with
+`listener.py`.
+
     line.py      an authenticated connection: pure protocol over a socket
     listener.py  accepts connections in the driver, and finds the host that each belongs to
     host.py      a remote spout host as the coordinator sees it
