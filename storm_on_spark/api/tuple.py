@@ -430,7 +430,7 @@ def _restore(
     settled: bool,
 ) -> Tuple:
     delivery = Delivery(component, stream, task, fields, KnownLineage([roots], [edge]) if roots else None)
-    # It is no part of the state, which is the same whenever a micro-batch runs.
+    # It is not part of the state, which is the same whenever a micro-batch runs.
     delivery.received = time.time()
     tup = Tuple.of(values, delivery)
     tup._settled = settled

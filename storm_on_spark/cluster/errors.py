@@ -13,7 +13,7 @@ StormError
     ├── OwnershipLostError              another driver owns the topology by now
     ├── CodeError                       a topology's code can't be packed, stored, fetched or verified
     │   └── ChecksumError               what arrived is not what was sent
-    ├── WireError          (ValueError) bytes on a connection are no message of Pacemaker's
+    ├── WireError          (ValueError) bytes on a connection are not a message of Pacemaker's
     ├── LimitError                      more was sent, or asked for, than there may be
     ├── NotFoundError                   what was asked for does not exist
     ├── ExistsError                     what was to be created exists already
@@ -113,7 +113,7 @@ class ChecksumError(CodeError):
 
 
 class WireError(ClusterError, ValueError):
-    """Bytes on a connection are no message of Pacemaker's; nothing that follows them can be trusted."""
+    """Bytes on a connection are not a message of Pacemaker's; nothing that follows them can be trusted."""
 
 
 class LimitError(ClusterError):

@@ -101,7 +101,7 @@ class Paths:
         """Returns the path of a node; every part is one name. The root, or a path below it, stays as it is.
 
         Raises:
-            ValueError: a part is no name of a znode.
+            ValueError: a part is not the name of a znode.
         """
         if len(parts) == 1 and (parts[0] == self.root or parts[0].startswith(f"{self.root}/")):
             return parts[0]

@@ -34,7 +34,7 @@ class ForeachBatchBolt(TableBolt):
         function: gets the DataFrame and the micro-batch's number, and a `SinkContext` if it takes three arguments.
 
     Raises:
-        ConfigError: the columns make no sense, or it is no function.
+        ConfigError: the columns make no sense, or it is not a function.
 
     Example:
         >>> def count(frame, micro_batch):

@@ -119,7 +119,7 @@ class BatchBoltExecutor(BaseRichBolt, FinishedCallback, TimeoutCallback):
         bolt: the template.
 
     Raises:
-        InvalidTopologyError: it is no batch bolt.
+        InvalidTopologyError: it is not a batch bolt.
     """
 
     stateless = False

@@ -56,7 +56,7 @@ class DRPCClient:
                 requests, or it can't be reached, or the connection broke, and then the request may have been executed;
                 or an argument is text that UTF-8 doesn't have.
             AuthenticationError: the server does not let this client in.
-            TypeError: an argument is no text.
+            TypeError: an argument is not text.
         """
         given: tuple[object, object] = (function, arguments)
         if not all(isinstance(each, str) for each in given):

@@ -14,7 +14,7 @@ from storm_on_spark.drpc.interface import from_wire, interface
 
 
 class UnknownAnswerError(Exception):
-    """Bytes are no answer of a DRPC server."""
+    """Bytes are not an answer of a DRPC server."""
 
 
 @functools.cache
@@ -67,7 +67,7 @@ def decode_answer(service: str, method: str, frame: bytes) -> Any:
         DRPCExecutionException: the server raised it.
         AuthenticationError: the server does not let this client do that.
         NotImplementedError: the server does not know the method.
-        UnknownAnswerError: the bytes are no answer.
+        UnknownAnswerError: the bytes are not an answer.
     """
     thrift = _thrift()
     protocol, buffer = binary()

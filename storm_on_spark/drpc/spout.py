@@ -64,7 +64,7 @@ class DRPCSpout(BaseRichSpout):
         drpc: a server of this process; None for the servers of `drpc.servers`, of all of which requests are emitted.
 
     Raises:
-        InvalidTopologyError: the function is no text.
+        InvalidTopologyError: the function is not text.
 
     Example:
         >>> from storm_on_spark import TopologyBuilder

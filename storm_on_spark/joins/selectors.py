@@ -49,7 +49,7 @@ class FieldSelector:
             stream: what the tuple's stream, or its component, is called.
 
         Raises:
-            TupleError: the path leads through something that is no map.
+            TupleError: the path leads through something that is not a map.
         """
         if self.stream is not None and self.stream != stream and self.stream.casefold() != stream.casefold():
             return None
@@ -77,7 +77,7 @@ class Key:
         """Returns the key of some fields of a stream.
 
         Raises:
-            InvalidTopologyError: there are none, or one is no field of the stream.
+            InvalidTopologyError: there are none, or one is not a field of the stream.
         """
         names = [fields] if isinstance(fields, str) else list(fields)
         if not names:

@@ -67,7 +67,7 @@ def read_file(path: Path) -> dict[str, Any]:
         path: the file.
 
     Raises:
-        ConfigError: it can't be read, is no mapping from keys to values, or is larger than 1 MiB.
+        ConfigError: it can't be read, is not a mapping from keys to values, or is larger than 1 MiB.
     """
     try:
         with path.open("rb") as file:
@@ -135,7 +135,7 @@ def _check_memory(key: str, text: str) -> None:
     """Checks an amount of memory, which Java would refuse in words of its own.
 
     Raises:
-        ConfigError: it is no amount, or one with which Spark does not start.
+        ConfigError: it is not an amount, or one with which Spark does not start.
     """
     found = re.fullmatch(r"(\d{1,15})([kmgt]?)b?", text.strip().lower())
     # Spark takes a number without a unit for MiB.

@@ -1,8 +1,8 @@
 """Finds a topology by name: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`; or a file of a front end.
 
-A front end makes topologies of what is no Python module, such as a Flux file. `FRONT_ENDS` says by the end of a file's
-name which package that is; its function `load_file(path, where)` returns the `Target`. Another kind finds topologies in
-Python modules, such as the classes of streamparse: `MODULE_FRONT_ENDS`.
+A front end makes topologies from something that is not a Python module, such as a Flux file. `FRONT_ENDS` says by the
+end of a file's name which package that is; its function `load_file(path, where)` returns the `Target`. Another kind finds
+topologies in Python modules, such as the classes of streamparse: `MODULE_FRONT_ENDS`.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Target(ABC):
         """The topology's own configuration.
 
         Raises:
-            LoadError: it is no mapping.
+            LoadError: it is not a mapping.
         """
 
     @property
@@ -111,7 +111,7 @@ class Target(ABC):
 
         Raises:
             StormError: building it failed.
-            LoadError: what was found is no topology.
+            LoadError: what was found is not a topology.
         """
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -152,7 +152,7 @@ class ModuleTarget(Target):
         """The module's own configuration.
 
         Raises:
-            LoadError: its `conf` is no mapping.
+            LoadError: its `conf` is not a mapping.
         """
         conf = getattr(self.module, "conf", None) or {}
         if not isinstance(conf, Mapping):
@@ -178,7 +178,7 @@ class ModuleTarget(Target):
 
         Raises:
             StormError: building it failed.
-            LoadError: what was found is no topology.
+            LoadError: what was found is not a topology.
         """
         value = getattr(self.module, self.attribute)
         front_end = _front_end_of(value)
@@ -291,7 +291,7 @@ def _check_source(path: Path, where: str) -> None:
     """Checks that a file can be Python source: Python itself would blame its import system.
 
     Raises:
-        LoadError: it can't be read, or is no text.
+        LoadError: it can't be read, or is not text.
     """
     try:
         content = path.read_bytes()

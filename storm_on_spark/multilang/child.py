@@ -388,7 +388,7 @@ def checked_command(command: object, shown: str) -> tuple[str, ...]:
     """Returns a command as a tuple.
 
     Raises:
-        ShellError: it is no list of strings.
+        ShellError: it is not a list of strings.
     """
     if isinstance(command, str) or not isinstance(command, Sequence) or not command:
         raise ShellError(f'{shown} takes a list of strings such as ["node", "split.js"], not {command!r:.200}')

@@ -36,7 +36,7 @@ class ShellComponent:
         environment: variables for the child, beside those of its worker.
 
     Raises:
-        ShellError: the command is no list of strings.
+        ShellError: the command is not a list of strings.
     """
 
     def __init__(

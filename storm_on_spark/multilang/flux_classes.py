@@ -19,7 +19,7 @@ class _FluxShell(ShellComponent):
         output_fields: of the default stream.
 
     Raises:
-        ShellError: they are no lists of strings.
+        ShellError: they are not lists of strings.
     """
 
     def __init__(self, command: Sequence[str], output_fields: Sequence[str] = ()) -> None:

@@ -33,7 +33,7 @@ class Framing(ABC):
         """Returns the messages that `data` completes.
 
         Raises:
-            ShellError: the bytes are no message, or the message is too large.
+            ShellError: the bytes are not a message, or the message is too large.
         """
 
     @property

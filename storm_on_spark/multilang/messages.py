@@ -30,7 +30,7 @@ def command_of(message: object) -> tuple[str, dict[str, Any]]:
     """Returns the command of a child's message, and the message.
 
     Raises:
-        ShellError: it is no message with a command.
+        ShellError: it is not a message with a command.
     """
     if not isinstance(message, dict) or not isinstance(message.get("command"), str):
         raise ShellError(f"it sent {message!r:.200}, which has no command")

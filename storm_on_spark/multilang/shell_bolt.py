@@ -71,7 +71,7 @@ class ShellBolt(ShellComponent, BaseRichBolt):
         environment: variables for the child, beside those of its worker.
 
     Raises:
-        ShellError: the command is no list of strings.
+        ShellError: the command is not a list of strings.
 
     Example:
         >>> bolt = ShellBolt(["node", "split.js"], ["word"])

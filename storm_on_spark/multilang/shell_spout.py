@@ -34,7 +34,7 @@ class ShellSpout(ShellComponent, BaseRichSpout):
         environment: variables for the child, beside those of its worker.
 
     Raises:
-        ShellError: the command is no list of strings.
+        ShellError: the command is not a list of strings.
 
     Example:
         >>> spout = ShellSpout(["node", "sentences.js"], {"default": ["sentence"], "errors": ["text"]})

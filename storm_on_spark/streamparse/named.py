@@ -9,7 +9,7 @@ from typing import Any
 
 @functools.lru_cache(maxsize=1024)
 def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    """Returns the named tuple type of a stream; a field whose name is no identifier is read by its position.
+    """Returns the named tuple type of a stream; a field whose name is not an identifier is read by its position.
 
     Example:
         >>> import pickle

@@ -263,7 +263,7 @@ class App(Generic[S]):
             session = _session(request)
             self._gate.check_form(request, session, form.get("csrf", ""))
             subject, action = part_of(path_parameter(request, "id")), path_parameter(request, "action")
-            # A stream is no topology with an owner: for an owner's role there is none of that name.
+            # A stream is not a topology with an owner: for an owner's role there is none of that name.
             self._gate.check_right(session, right, subject)
             if action not in acts.actions:
                 raise NotAliveError(f"there is no action {action[:80]!r} here")

@@ -1,6 +1,6 @@
 """Credentials of a topology: secrets that its components are given, and given again whenever they change.
 
-They are pushed to a topology that runs (`storm-spark upload-credentials`), and are no part of its configuration.
+They are pushed to a topology that runs (`storm-spark upload-credentials`), and are not part of its configuration.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Operations:
             credentials: name -> secret, at most 64,000 bytes in all; empty to take them away.
 
         Raises:
-            TransitionError: they are no mapping of names to texts, or too large; the error shows no value.
+            TransitionError: they are not a mapping of names to texts, or too large; the error shows no value.
         """
         body = {"credentials": checked_credentials(credentials)}
         self._post(f"/topology/{path_part(self.topology_id(name))}/credentials", body)

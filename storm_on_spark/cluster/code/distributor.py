@@ -101,7 +101,7 @@ class CodeDistributor(ABC):
         under the same id takes the place of what was there.
 
         Raises:
-            CodeError: what is in the folder is no topology's code, or it can't be stored.
+            CodeError: what is in the folder is not a topology's code, or it can't be stored.
         """
 
     @abstractmethod

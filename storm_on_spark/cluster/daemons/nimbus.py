@@ -356,7 +356,7 @@ class Nimbus:
 
 
 def _ensure_folders(session: ZooKeeperSession) -> None:
-    """Makes the nodes that are always there; a connection that breaks just then is no reason not to start."""
+    """Makes the nodes that are always there; a connection that breaks just then is not a reason not to start."""
     for attempts_left in reversed(range(session.settings.retry_times + 1)):
         try:
             session.ensure_folders()

@@ -129,7 +129,7 @@ def answer(service: str, handler: CallsHandler | InvocationsHandler, frame: byte
     """Returns the answer to a call, or what waits for it; calls and answers are messages of the binary protocol.
 
     Raises:
-        FrameError: it is no call.
+        FrameError: it is not a call.
     """
     from thriftpy2.thrift import TProcessor
 

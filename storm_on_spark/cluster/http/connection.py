@@ -232,7 +232,7 @@ class LimitedProtocol(H11Protocol):
         self._note(0)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what is no request, or has too long a head; uvicorn calls it while it handles h11's error.
+        """Refuses what is not a request, or has too long a head; uvicorn calls it while it handles h11's error.
 
         The connection ends when the client has read the answer, or at the deadline of the head: if it were closed
         with bytes unread, the client's system could drop the answer.

@@ -18,7 +18,7 @@ LOGIN_BYTE: Final = b"\1"
 
 
 class FrameError(Exception):
-    """What came is no frame, or no message; the connection ends."""
+    """What came is not a frame or a message; the connection ends."""
 
 
 class LoginError(FrameError):

@@ -281,7 +281,7 @@ class Control:
         """Gives a topology that runs new credentials, in place of those that it has.
 
         Raises:
-            TransitionError: they are no mapping of names to texts, or too large.
+            TransitionError: they are not a mapping of names to texts, or too large.
             NotAliveError: there is no such topology.
             SetupError: the cluster has no secret to encrypt them with.
         """

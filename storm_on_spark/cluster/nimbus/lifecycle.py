@@ -51,7 +51,7 @@ def sample(base: StormBase, component: str, percent: float) -> StormBase:
     """Samples a share of the tuples of a component, or of all for an empty name; 0 for none.
 
     Raises:
-        TransitionError: it is being killed, or that is no percentage.
+        TransitionError: it is being killed, or that is not a percentage.
     """
     if base.status == "KILLED":
         raise TransitionError(f'can\'t sample tuples of topology "{base.name}": it is KILLED')

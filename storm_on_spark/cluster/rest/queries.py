@@ -18,7 +18,7 @@ def for_script(request: Request, response: Response) -> Response:
     """Returns the answer as a script that calls `callback`, if the request names one, as Storm UI does (JSONP).
 
     Raises:
-        RecordError: `callback` is no name of a function.
+        RecordError: `callback` is not the name of a function.
     """
     callback = request.query_params.get("callback")
     if callback is None or request.method != "GET" or response.media_type != "application/json":

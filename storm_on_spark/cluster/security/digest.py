@@ -121,7 +121,7 @@ def read_answer(data: bytes, nonce: str, dialect: Dialect = PACEMAKER) -> Answer
         dialect: of the server.
 
     Raises:
-        AuthenticationError: it is no answer to that challenge.
+        AuthenticationError: it is not an answer to that challenge.
     """
     pairs = pairs_of(data)
     wrong = sorted({"username", "nonce", "cnonce", "nc", "response", "digest-uri"} - set(pairs))
@@ -178,7 +178,7 @@ class Answering:
         """Returns the answer to a server's challenge.
 
         Raises:
-            AuthenticationError: it is no challenge of Storm's kind.
+            AuthenticationError: it is not a challenge of Storm's kind.
         """
         pairs = pairs_of(data)
         if "nonce" not in pairs or pairs.get("algorithm") != "md5-sess":

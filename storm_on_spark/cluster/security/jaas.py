@@ -54,7 +54,7 @@ def read_jaas(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """Returns the sections of a file, which only its owner may read: it holds passwords.
 
     Raises:
-        SetupError: it can't be read, or is no JAAS file; says at which line and column.
+        SetupError: it can't be read, or is not a JAAS file; says at which line and column.
     """
     return parse_jaas(read_secret_file(path, "JAAS file"), str(path))
 
@@ -67,7 +67,7 @@ def parse_jaas(text: str, where: str = "JAAS file") -> dict[str, dict[str, str]]
         where: its name, for errors.
 
     Raises:
-        SetupError: it is no JAAS file; says at which line and column. What stands in quotes, or behind
+        SetupError: it is not a JAAS file; says at which line and column. What stands in quotes, or behind
             a password, is never in an error.
 
     Example:

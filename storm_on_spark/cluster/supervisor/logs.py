@@ -57,7 +57,7 @@ def read_part(folder: Path, file: str, start: int, length: int) -> tuple[bytes, 
         length: most bytes.
 
     Raises:
-        RecordError: that is no name of a log.
+        RecordError: that is not the name of a log.
         NotAliveError: there is no such log.
     """
     found = _FILE.fullmatch(file)

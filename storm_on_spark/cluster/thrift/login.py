@@ -109,7 +109,7 @@ class DigestLogin:
         """Takes bytes and returns what to answer; `user` is set at the end of the login.
 
         Raises:
-            LoginError: it is no login, or a wrong one.
+            LoginError: it is not a login, or a wrong one.
         """
         self._bytes += data
         answers = b""

@@ -196,7 +196,7 @@ class Handler(NoBlobs, Refused):
         """Gives a topology new credentials, in place of those that it has.
 
         Raises:
-            InvalidTopologyError: they are no credentials.
+            InvalidTopologyError: they are not credentials.
         """
         topology_id = self._named(name).topology_id
         try:
@@ -307,7 +307,7 @@ def answer(handler: Handler | Allowed, frame: bytes) -> bytes:
     """Returns the answer to a call; both are messages of the binary protocol.
 
     Raises:
-        FrameError: it is no call.
+        FrameError: it is not a call.
     """
     from thriftpy2.protocol.binary import TBinaryProtocol
     from thriftpy2.thrift import TApplicationException, TProcessor

@@ -127,7 +127,7 @@ def _names(fields: str | None, format: SpoutFormat) -> tuple[str, ...]:  # noqa:
     """Returns the names of fields as `FileSpout` is given them.
 
     Raises:
-        ConfigError: they are no names, or have no types.
+        ConfigError: they are not names, or have no types.
 
     Example:
         >>> _names("word STRING, price DECIMAL(10, 2)", "csv")

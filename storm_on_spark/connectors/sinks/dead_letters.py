@@ -54,7 +54,7 @@ class DeadLetters:
         option: how the user says the folder, for errors.
 
     Raises:
-        ConfigError: the folder is no path.
+        ConfigError: the folder is not a path.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, where: str, option: str = "dead_letters=FOLDER") -> None:
@@ -186,7 +186,7 @@ def _shown(row: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Returns a value as JSON has it; bytes that are no UTF-8 as a map with their digits."""
+    """Returns a value as JSON has it; bytes that are not UTF-8 as a map with their digits."""
     if isinstance(value, Mapping):
         return {str(name): _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

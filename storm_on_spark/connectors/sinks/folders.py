@@ -16,7 +16,7 @@ def checked_folder(folder: str | os.PathLike[str]) -> str:
     """Returns a folder as an absolute path.
 
     Raises:
-        ConfigError: it is no path.
+        ConfigError: it is not a path.
     """
     text: Any = os.fspath(folder)
     if not isinstance(text, str) or not text or "\0" in text or _SCHEME.match(text):

@@ -154,7 +154,7 @@ def read_header(body: bytes | memoryview) -> Header:
     """Returns the header of a chunk.
 
     Raises:
-        CheckpointError: the bytes are no chunk, or one of an unknown version.
+        CheckpointError: the bytes are not a chunk, or one of an unknown version.
     """
     if len(body) < HEADER_BYTES:
         raise CheckpointError(f"a chunk of {len(body)} bytes is shorter than its header of {HEADER_BYTES} bytes")

@@ -1,4 +1,4 @@
-"""A spout host that is no process: it acts at once on what it is told, on the thread that tells it."""
+"""A spout host that is not a process: it acts at once on what it is told, on the thread that tells it."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class InProcessTopology:
     def run(self, go_on: Callable[[], bool] = lambda: True) -> TopologyInfo:
         """Runs until all spouts are exhausted and nothing is pending, or the topology fails; returns what was done.
 
-        What is no `Exception`, such as a debugger's wish to quit, passes through, and the topology is ended.
+        What is not an `Exception`, such as a debugger's wish to quit, passes through, and the topology is ended.
 
         Args:
             go_on: asked before each micro-batch; once it says no, spouts emit nothing more, and the run ends when all

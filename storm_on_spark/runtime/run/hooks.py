@@ -25,7 +25,7 @@ def hooks_for(settings: HookSettings) -> list[BaseTaskHook]:
     """Returns new hooks for a task: those of `topology.auto.task.hooks`, and the debug hook where it is on.
 
     Raises:
-        ConfigError: a named class can't be imported or is no hook.
+        ConfigError: a named class can't be imported or is not a hook.
     """
     hooks: list[BaseTaskHook] = [DebugHook()] if settings.debug else []
     for name in settings.names or ():

@@ -60,7 +60,7 @@ class SampleBook:
         """Samples a share of the tuples of a component, or of all for an empty name; 0 for none.
 
         Raises:
-            ValueError: it is no percentage.
+            ValueError: it is not a percentage.
             OSError: the checkpoint can't be written.
         """
         self.set_all(changed(self.rates, component, checked_percent(percent)))

@@ -19,7 +19,7 @@ def as_array(ids: Any) -> pa.Array:
     """Returns message ids as an Arrow array.
 
     Raises:
-        pyarrow.ArrowException, TypeError, ValueError: they have no common Arrow type, or are no sequence.
+        pyarrow.ArrowException, TypeError, ValueError: they have no common Arrow type, or are not a sequence.
 
     Example:
         >>> as_array(np.array([3, 4])).to_pylist(), as_array(["a", None]).null_count

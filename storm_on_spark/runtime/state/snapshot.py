@@ -77,7 +77,7 @@ class Snapshots:
         #: How messages call it.
         self.name = name
         self._given = tuple(given)
-        #: What is no state: metrics that the component has registered, and resources of the process; with their names.
+        #: What is not state: metrics that the component has registered, and resources of the process; with their names.
         self._shared = {
             id(known): (known, name)
             for context in given

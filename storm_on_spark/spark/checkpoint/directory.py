@@ -204,7 +204,7 @@ def manifest_in(root: Storage) -> Manifest | None:
     """Returns what the first start of a topology wrote to a checkpoint; None in a new one.
 
     Raises:
-        CheckpointError: it can't be read, is of another version, or is no topology's.
+        CheckpointError: it can't be read, is of another version, or is not a topology's.
     """
     where = f"{root.url}/{_MANIFEST}"
     try:
@@ -258,7 +258,7 @@ def read_manifest(path: str | os.PathLike[str], spark: SparkSession | None = Non
         spark: a session, which knows how a store is reached; not needed for a directory.
 
     Raises:
-        CheckpointError: it can't be read, is of another version, or is no topology's.
+        CheckpointError: it can't be read, is of another version, or is not a topology's.
     """
     return manifest_in(place_of(location_of(path), spark).open())
 
@@ -283,7 +283,7 @@ def found_in(path: str | os.PathLike[str], spark: SparkSession | None = None) ->
         spark: a session, which knows how a store is reached; not needed for a directory.
 
     Raises:
-        CheckpointError: its manifest can't be read, or it is no topology's.
+        CheckpointError: its manifest can't be read, or it is not a topology's.
     """
     root = place_of(location_of(path), spark).open()
     manifest = manifest_in(root)

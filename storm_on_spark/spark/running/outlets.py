@@ -23,7 +23,7 @@ class Outlets:
         conf: of the topology.
 
     Raises:
-        ConfigError: a consumer or an event logger can't be made, or the endpoint of OTLP is no URL.
+        ConfigError: a consumer or an event logger can't be made, or the endpoint of OTLP is not a URL.
         SetupError: `prometheus_client` or OpenTelemetry is missing.
     """
 

@@ -135,7 +135,7 @@ def stop_session(spark: SparkSession) -> None:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stops `spark`. It is no error if its JVM has ended already, for example because it was killed."""
+    """Stops `spark`. It is not an error if its JVM has ended already, for example because it was killed."""
     from py4j.protocol import Py4JNetworkError
     from pyspark.sql import SparkSession, SQLContext
 

@@ -70,7 +70,7 @@ class _Adapter:
 
     @property
     def state_services(self) -> Sequence[Any]:
-        """The values of attributes that are no state."""
+        """The values of attributes that are not state."""
         return () if self._bridge is None else self._bridge.services
 
     def declare_output_fields(self, declarer: OutputFieldsDeclarer) -> None:

@@ -110,7 +110,7 @@ class BatchBolt(BaseStatefulBolt):
         """Makes states and emitters."""
         context = self._context
         self._stores = self._program.stores(state)
-        #: States that are no attributes that are saved: what they keep is in `state`, or in another system.
+        #: States that are not attributes that are saved: what they keep is in `state`, or in another system.
         self._states: dict[int, Any] = {}
         self._partitioned: dict[int, KeepsPartitions[Any]] = {}
         index, tasks = context.this_task_index, len(context.component_tasks(context.this_component_id))

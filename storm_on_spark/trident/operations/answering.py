@@ -40,7 +40,7 @@ class ReturnResultsReducer(MultiReducer):
         """Returns the results.
 
         Raises:
-            FailedException: they are no JSON, or the server can't be reached or refuses them.
+            FailedException: they are not JSON, or the server can't be reached or refuses them.
         """
         callers, results = accumulator
         if not callers:

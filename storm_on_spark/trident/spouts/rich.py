@@ -67,7 +67,7 @@ class RichSpoutCoordinator(BatchCoordinator):
 
     @property
     def services(self) -> tuple[object, ...]:
-        """What the spout was given, which is no state."""
+        """What the spout was given, which is not state."""
         return (self._collector,)
 
     def saved(self) -> dict[str, Any]:

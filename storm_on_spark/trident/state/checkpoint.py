@@ -22,7 +22,7 @@ from storm_on_spark.trident.state.values import OpaqueValue, StateType, Transact
 SNAPSHOT_KEY: Final = ("$snapshot",)
 """The key of the value of a state that has one only."""
 BATCH_KEY: Final = "$batch"
-"""The key of the batch that was written last, with its keys. It is no tuple, as those of values are."""
+"""The key of the batch that was written last, with its keys. It is not a tuple, as those of values are."""
 REMOVED_KEY: Final = "$removed"
 """The key of the batch that removed keys last, with these keys."""
 

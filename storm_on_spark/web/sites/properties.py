@@ -11,7 +11,7 @@ def properties_of(text: str) -> dict[str, str]:
     r"""Returns the properties of a deployment or the parameters of a launch, one a line.
 
     Raises:
-        RefusedError: a line is no property, or there twice.
+        RefusedError: a line is not a property, or there twice.
 
     Example:
         >>> properties_of("module.log.count=2\r\n\r\nmodule.log.criteria = groups.contains('a,b')")

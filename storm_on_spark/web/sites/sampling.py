@@ -12,7 +12,7 @@ def wanted_sample(options: Mapping[str, str]) -> tuple[str, float]:
     """Returns component and percentage; the component is empty for all.
 
     Raises:
-        RefusedError: that is no percentage.
+        RefusedError: that is not a percentage.
 
     Example:
         >>> wanted_sample({"component": "count", "percent": "5"})

@@ -197,7 +197,7 @@ class _RefusedError(Exception):
 
 
 def url_of(address: str, topology_id: str, name: str, scheme: Scheme = "http") -> str | None:
-    """Returns where a Nimbus has an artifact; None if the address, which comes from ZooKeeper, is no `host:port`.
+    """Returns where a Nimbus has an artifact; None if the address, which comes from ZooKeeper, is not a `host:port`.
 
     Example:
         >>> url_of("nimbus-2:6627", "word-count-1-1700000000", "code.zip")

@@ -65,7 +65,7 @@ class Collected:
         return None
 
     def add_folder(self, folder: Path, name: str, top: Path) -> None:
-        """Takes all files below a folder, but for what is no code.
+        """Takes all files below a folder, but for what is not code.
 
         Args:
             folder: the folder.
@@ -284,7 +284,7 @@ def _needed(found: Collected, piece: Path, name: str, folders: Sequence[Path]) -
             try:
                 names |= dict.fromkeys(imported_names(source))
             except CodeError as error:
-                # What is no Python is not what runs: templates, tests of parsers. The topology itself must be.
+                # What is not Python is not what runs: templates, tests of parsers. The topology itself must be.
                 if file == name:
                     raise
                 found.leave_out(source, f"nothing that it imports is looked for ({error})")
@@ -298,7 +298,7 @@ def _top(piece: Path, root: Path, folders: Sequence[Path]) -> Path:
 
 
 def _root(folder: Path) -> Path:
-    """Returns the folder that has the top-level package which `folder` belongs to; itself if it is no package."""
+    """Returns the folder that has the top-level package which `folder` belongs to; itself if it is not a package."""
     while (folder / "__init__.py").is_file():
         folder = folder.parent
     return folder

@@ -24,7 +24,7 @@ def imported_names(path: Path) -> list[str]:
     name is a literal.
 
     Raises:
-        CodeError: the file is no Python, or too large.
+        CodeError: the file is not Python, or too large.
     """
     try:
         source = path.read_bytes()

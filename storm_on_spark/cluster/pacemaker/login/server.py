@@ -93,7 +93,7 @@ class Gate:
 
         Raises:
             AuthenticationError: the client is not who it says, or this is not the time for it.
-            WireError: it is no message of a login.
+            WireError: it is not a message of a login.
         """
         if self._closed:
             raise AuthenticationError("the client began a login after the connection was in use")

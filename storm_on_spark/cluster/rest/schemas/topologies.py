@@ -133,7 +133,7 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     log_link: str = ""
     """Ours: where the log of its driver can be read; of the last one if none runs."""
     system_errors: dict[str, tuple[ComponentError, ...]] = {}
-    """Ours: the last errors of what is no component of the topology's: `__acker`, and `__system` for its driver."""
+    """Ours: the last errors of what is not a component of the topology's: `__acker`, and `__system` for its driver."""
     metrics: dict[str, dict[str, Any]] = {}
     """Ours: what components registered, by component and name; each as `MetricInfo.to_dict` gives it."""
     plan: RunningPlan | None = None

@@ -139,7 +139,7 @@ class RecordMaking(StormNames):
         """Sets the topic of records: its name, or a function that returns it for a tuple.
 
         Raises:
-            ConfigError: the name can't be a topic's, or it is no function.
+            ConfigError: the name can't be a topic's, or it is not a function.
         """
         if callable(topic):
             self._selector, self._topic = topic, None
@@ -152,7 +152,7 @@ class RecordMaking(StormNames):
         """Sets the mapper of records: a function that returns key and value for a tuple.
 
         Raises:
-            ConfigError: it is no function.
+            ConfigError: it is not a function.
         """
         if not callable(mapper):
             raise ConfigError(f"a mapper is a function of a tuple (given {mapper!r:.100})", key="mapper")
@@ -163,7 +163,7 @@ class RecordMaking(StormNames):
         """Says which headers a record has: a function that returns names and values for a tuple.
 
         Raises:
-            ConfigError: it is no function.
+            ConfigError: it is not a function.
         """
         if not callable(headers):
             raise ConfigError(f"headers are made by a function of a tuple (given {headers!r:.100})", key="headers")

@@ -69,7 +69,7 @@ class KafkaBolt(SinkBolt, RecordMaking):
         """Says where records go that Kafka refuses: a folder on this machine, or shared by all with drivers.
 
         Raises:
-            ConfigError: it is no path.
+            ConfigError: it is not a path.
         """
         self._dead_letters = _dead_letters(folder)
         return self

@@ -99,7 +99,7 @@ def readTaskIds():
 
 
 def readCommand():
-    """Returns the next message that is no list of tasks."""
+    """Returns the next message that is not a list of tasks."""
     if _commands:
         return _commands.popleft()
     message = readMsg()

@@ -130,7 +130,7 @@ class LiveTasks:
     def behind(self) -> bool:
         """Whether the logs continue past the last executed position, perhaps without tuples.
 
-        A record without any, which saves what a spout has heard, is no reason for a round; a barrier covers it. The
+        A record without any, which saves what a spout has heard, is not a reason for a round; a barrier covers it. The
         coordinator may take it for the end of tuples that were executed long ago, and would ask again and again.
         """
         return self.waiting or bool(self._heard)

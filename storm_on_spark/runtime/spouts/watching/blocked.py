@@ -31,7 +31,7 @@ class BlockedWatch:
 
     def __init__(self, secs: float = BLOCKED_SECS) -> None:
         self._secs = secs
-        #: By thread: the call that was seen, and since when. A frame that is kept is no other call's.
+        #: By thread: the call that was seen, and since when. While it is kept, no other call has that frame.
         self._seen: dict[int, tuple[FrameType, float]] = {}
         self._told: dict[int, FrameType] = {}
 

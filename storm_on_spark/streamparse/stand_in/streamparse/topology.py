@@ -22,7 +22,7 @@ class TopologyType(type):
     """Checks a topology when its class is made.
 
     Raises:
-        TypeError: an attribute is no specification, or `config` no dict.
+        TypeError: an attribute is not a specification, or `config` is not a dict.
         ValueError: a name is used twice, a bolt has no input, a spout no output, a field or component is unknown, or
             there is no spout.
     """

@@ -76,7 +76,7 @@ class JsonToTuple(_Processor):
         """Parses a message.
 
         Raises:
-            ValueError: the payload is no JSON object.
+            ValueError: the payload is not a JSON object.
         """
         collector.emit([_object(tup["payload"]), tup["headers"]])
 

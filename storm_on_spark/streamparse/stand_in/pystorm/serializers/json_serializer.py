@@ -37,7 +37,7 @@ class JSONSerializer(Serializer):
 
         Raises:
             StormWentAwayError: the stream is at its end.
-            ValueError: the lines are no JSON.
+            ValueError: the lines are not JSON.
         """
         lines = []
         with self._reader_lock:
