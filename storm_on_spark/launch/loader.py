@@ -1,8 +1,8 @@
 """Finds a topology by name: `FILE.py` or `package.module`, with an optional `:ATTRIBUTE`; or a file of a front end.
 
 A front end makes topologies from something that is not a Python module, such as a Flux file. `FRONT_ENDS` says by the
-end of a file's name which package that is; its function `load_file(path, where)` returns the `Target`. Another kind finds
-topologies in Python modules, such as the classes of streamparse: `MODULE_FRONT_ENDS`.
+end of a file's name which package that is; its function `load_file(path, where)` returns the `Target`. Another kind
+finds topologies in Python modules, such as the classes of streamparse: `MODULE_FRONT_ENDS`.
 """
 
 from __future__ import annotations
