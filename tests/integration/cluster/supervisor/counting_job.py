@@ -6,7 +6,6 @@ Configuration: `counting.notes`, a folder; `counting.count`, how many numbers (e
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -65,8 +64,7 @@ class Sum(BaseBasicBolt):
         self.seen += 1
         self.total += tup["n"]
         if self.seen % 100 == 0:
-            level = logging.getLogger("counting").level
-            note(self.conf, "progress", seen=self.seen, total=self.total, level=level)
+            note(self.conf, "progress", seen=self.seen, total=self.total)
 
 
 def build(conf: Mapping[str, Any]) -> Topology:

@@ -1,4 +1,4 @@
-"""A topology whose spout and bolt note how long the token is that they were given.
+"""A topology whose spout and bolt note how long the token is that they were given, and the level of a logger.
 
 Configuration: `credentials.notes`, a folder.
 """
@@ -6,6 +6,7 @@ Configuration: `credentials.notes`, a folder.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -22,13 +23,14 @@ class Noting(ICredentialsListener):
 
     def begin(self, conf, kind):
         self.folder, self.kind = conf["credentials.notes"], kind
-        self.at_start, self.noted = len(self.token), -1
+        self.at_start, self.noted = len(self.token), None
 
     def note(self):
-        """Appends a line when the token is another one; one write with O_APPEND, so lines of processes don't mix."""
-        if self.noted != len(self.token):
-            self.noted = len(self.token)
-            record = {"start": self.at_start, "token": self.noted, "pid": os.getpid()}
+        """Appends a line when one of them is another; one write with O_APPEND, so lines of processes don't mix."""
+        now = {"token": len(self.token), "level": logging.getLogger("taking").level}
+        if self.noted != now:
+            self.noted = now
+            record = {"start": self.at_start, **now, "pid": os.getpid()}
             descriptor = os.open(f"{self.folder}/{self.kind}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 os.write(descriptor, json.dumps(record).encode() + b"\n")

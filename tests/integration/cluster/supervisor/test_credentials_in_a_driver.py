@@ -1,9 +1,14 @@
-"""Credentials in a real driver: spouts and bolts have them from the start, get new ones, and none is left on disk."""
+"""Credentials in a real driver: spouts and bolts have them from the start, get new ones, and none is left on disk.
+
+Log levels reach them in the same run.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +18,8 @@ from secrets_on_disk import holding
 
 from storm_on_spark.cluster.credentials import sealed
 from storm_on_spark.cluster.daemons.supervisor import Supervisor
-from storm_on_spark.cluster.paths import CREDENTIALS
+from storm_on_spark.cluster.paths import CREDENTIALS, LOGCONFIGS
+from storm_on_spark.cluster.records import LogConfig, LogLevel
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
 from storm_on_spark.runtime.processes.sessions import session_members
 
@@ -37,7 +43,7 @@ def push(cluster: HandWritten, token: str) -> None:
 
 
 @pytest.mark.parametrize("profile", ["realtime", "latency"])
-def test_a_spout_and_a_bolt_are_given_them_wherever_they_are_executed(
+def test_a_spout_and_a_bolt_are_given_them_and_log_levels_wherever_they_are_executed(
     zookeeper: ZooKeeperServer, root: str, tmp_path: Path, profile: str
 ) -> None:
     token, folder, disk = tmp_path / "token", tmp_path / "notes", tmp_path / "cluster"
@@ -59,6 +65,12 @@ def test_a_spout_and_a_bolt_are_given_them_wherever_they_are_executed(
             push(cluster, SECOND)
             for kind in ("spout", "bolt"):
                 wait_until(lambda kind=kind: notes(folder, kind)[-1]["token"] == len(SECOND), f"the {kind}'s news")
+            assert notes(folder, "bolt")[-1]["level"] == logging.NOTSET
+            for until, level in ((time.time() + 3600, logging.DEBUG), (time.time() - 1, logging.NOTSET)):
+                levels = {"taking": LogLevel(level="DEBUG", secs=4, until=until)}
+                cluster.write(LogConfig(topology_id=TOPOLOGY, levels=levels), LOGCONFIGS, TOPOLOGY)
+                wait_until(lambda level=level: notes(folder, "bolt")[-1]["level"] == level, f"level {level}")
+            assert "log levels: taking=DEBUG" in cluster.worker_log(TOPOLOGY)
             (driver,) = supervisor.drivers().values()
             for pid in session_members(driver):
                 for of_process in ("environ", "cmdline"):
