@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # as its driver does
 from trident_counts import connect
 
 HERE = Path(__file__).parent
-COUNT = 30_000
-MOST = 400
+COUNT = 6_000
+MOST = 200
 """Messages of a batch in each of two partitions, at most; each attempt has another random number of them."""
 
 
