@@ -54,7 +54,7 @@ def check_exact(spark: SparkSession, checkpoint: Path, notes: Path, count: int) 
 
 
 def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
-    count = 4000
+    count = 2000
     notes, checkpoint, tmp = tmp_path / "notes", tmp_path / "checkpoint", tmp_path / "tmp"
     notes.mkdir()
     seed = random.randrange(1 << 30)
@@ -67,14 +67,14 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
 
     # Only the driver's process: what belonged to it must notice, and end.
     with script(tmp, *arguments) as process:
-        moment = moments.randint(5, 40)
+        moment = moments.randint(5, 20)
         eventually(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
         process.kill()
         assert killed(process)
         eventually(lambda: not members(process.pid), "the end of JVM, workers and spout hosts")
     # Everything at once.
     with script(tmp, *arguments) as process:
-        moment = progress() + moments.randint(5, 40)
+        moment = progress() + moments.randint(5, 20)
         eventually(lambda: progress() > moment or process.poll() is not None, f"progress (seed {seed})", 100)
         kill_group(process)
         assert killed(process)
@@ -94,7 +94,7 @@ def test_a_killed_driver_goes_on_where_it_was(spark_session, tmp_path):
     assert not list(checkpoint.rglob("*.tmp")), "half-written files are left in the checkpoint"
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_session, tmp_path, partitions):
     count = 600
     conf = {
