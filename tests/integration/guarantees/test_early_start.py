@@ -95,7 +95,7 @@ def test_spark_does_not_start_and_the_next_start_counts_every_message_once(
     assert info.emitted <= numbers_in(tmp_path) - coming.acked
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_the_driver_ends_while_spark_starts_and_the_next_start_counts_every_message_once(
     spark_session: SparkSession, tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -74,7 +74,8 @@ class DiesAt:
                 crash(Path(self.folder) / f"crash-{self.field}-{value}")
 
 
-@pytest.mark.parametrize("profile", ["latency", "realtime"])
+# In memory, with each profile, `test_trident_in_profiles.py` does the same.
+@pytest.mark.parametrize("profile", [pytest.param("latency", marks=pytest.mark.soak), "realtime"])
 def test_30_000_messages_are_counted_once_each_over_kills(
     profile: str, spark_session: SparkSession, tmp_path: Path
 ) -> None:

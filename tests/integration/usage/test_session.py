@@ -33,7 +33,7 @@ assert spark.range(10).repartition(1).mapInArrow(work, "id long").count() == 10
 """
 
 
-@pytest.mark.parametrize("master", ["local", "local-cluster[1,1,1024]"])
+@pytest.mark.parametrize("master", ["local", pytest.param("local-cluster[1,1,1024]", marks=pytest.mark.soak)])
 def test_a_session_starts_and_stops_without_a_trace(tmp_path: Path, master: str) -> None:
     code = f"""
 import os, threading, psutil

@@ -329,7 +329,7 @@ def token(dev: Dev) -> tuple[str, str]:
     return "--token-file", dev.said["token_file"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.soak)])
 def test_it_is_ready_soon_and_nothing_is_left_when_it_ends(tmp_path: Path, number: signal.Signals) -> None:
     streams = ["--xd-containers", "1"] if number == signal.SIGTERM else []
     dev = Dev(tmp_path, *streams)
