@@ -49,7 +49,7 @@ class PlannedEdge(msgspec.Struct, frozen=True):
 class PlanSummary(msgspec.Struct, frozen=True):
     """The components of a plan and what is between them, whatever the number of partitions, which a driver decides.
 
-    What else stands in a `plan.json` is left alone.
+    Anything else in a `plan.json` is left alone.
 
     Example:
         >>> plan = PlanSummary.of(b'{"components": {"a": {"kind": "spout", "tasks": [1, 2], "executors": 2}},'

@@ -204,7 +204,7 @@ class ModuleTarget(Target):
 def load(text: str) -> Target:
     """Loads what `text` names: imports the module, or reads a file of a front end.
 
-    A file is imported as a module: under its name, or under `package.name` where it lies in a package. Its
+    A file is imported as a module: under its name, or under `package.name` if it is in a package. Its
     folder comes first on the module search path, so modules beside it can be imported, in Spark's workers
     too.
 

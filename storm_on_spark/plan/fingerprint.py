@@ -1,6 +1,6 @@
 """The fingerprint: the parts of a plan on which a checkpoint depends, which may not change between two starts.
 
-State lies in the checkpoint by operator and key, tuples in flight lie there by task. Code, configuration, the
+The checkpoint has state by operator and key, and tuples in flight by task. Code, configuration, the
 number of executors and everything stateless may change; where state and tuples in flight would be lost or
 misread, the second start has to be refused.
 """

@@ -71,7 +71,7 @@ class LogicalGraph:
 
     @cached_property
     def components(self) -> Mapping[str, PlannedComponent]:
-        """The components as they stand in a plan, by id; once there are stages."""
+        """The components as in a plan, by id; once there are stages."""
         stage_of = {component: stage.index for stage in self.stages for component in stage.components}
         fused = {edge.target for edge in self.edges if edge.kind is EdgeKind.LOCAL}
         return MappingProxyType(

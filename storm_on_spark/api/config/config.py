@@ -209,8 +209,8 @@ def effective_conf(
 ) -> dict[str, Any]:
     """Returns the configuration that a task sees.
 
-    The component's settings lie over the topology's, those over what `topology.profile` sets, and that over the
-    defaults of all `topology.` keys, so that each of these keys is there. What is `None` then is the default.
+    The component's settings take precedence over the topology's, those over what `topology.profile` sets, and that over
+    the defaults of all `topology.` keys, so that each of these keys is there. What is `None` then is the default.
 
     Example:
         >>> conf = effective_conf({"topology.debug": True, "topology.workers": None}, {"my.key": 7})

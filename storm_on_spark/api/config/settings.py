@@ -1,7 +1,7 @@
 """Typed settings: a part of the configuration, read once and then passed on.
 
 A subclass of `Settings` is a frozen dataclass. Each field names its key; the type of a key with a few values may be
-`str`, or the `Literal` of them all. Defaults, and what a value may be, stand in
+`str`, or the `Literal` of them all. Defaults, and what a value may be, are in
 the key table alone. The class is checked against the table when it is first used: type, unit, and that the key works.
 """
 

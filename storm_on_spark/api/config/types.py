@@ -22,7 +22,7 @@ class ConfigType:
     """
 
     name: str
-    """As it stands in messages."""
+    """As messages name it."""
     accepts: Callable[[object], bool] = field(repr=False, compare=False)
     """Whether a value (other than `None`, which always means the default) is one of this type."""
     python: Any = field(default=object, repr=False, compare=False)

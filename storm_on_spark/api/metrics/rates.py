@@ -91,7 +91,7 @@ class Snapshot:
         self._values = sorted(values)
 
     def get_value(self, quantile: float) -> float:
-        """Returns the value below which the fraction `quantile` (from 0 to 1) of all values lies; 0 without values.
+        """Returns the value below which the fraction `quantile` (from 0 to 1) of all values is; 0 without values.
 
         Raises:
             ValueError: `quantile` is outside 0 to 1.

@@ -79,5 +79,5 @@ class ICredentialsListener(ABC):
         Args:
             credentials: name -> secret; empty if none were pushed. Keep this mapping or a client made from it. A text
                 or a dict of an attribute that holds a credential is not saved with the other attributes, but what
-                lies deeper is: leave that out in `__getstate__`.
+                is nested deeper is: leave that out in `__getstate__`.
         """

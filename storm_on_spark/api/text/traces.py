@@ -19,7 +19,7 @@ MOST_CHARS = 4000
 """The longest trace in characters: heartbeat records contain traces, and terminals show them."""
 _MOST_LINE = 400
 _TRANSPORT = ("pyspark", "py4j", "cloudpickle", "importlib")
-"""Packages besides this one whose frames lie between Spark and user code."""
+"""Packages besides this one whose frames are between Spark and user code."""
 _LIBRARIES = ("click", "google", "grpc", "httpx", "kazoo", "msgspec", "numpy", "pandas", "pyarrow", "rich", "yaml")
 """Packages that this one calls. Their frames, and those of Python's modules, count if user code called them."""
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120 # compared as text, as all here

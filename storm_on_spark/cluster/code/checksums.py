@@ -35,7 +35,7 @@ class _Writable(Protocol):
 
 
 def check_topology_id(topology_id: str) -> str:
-    """Returns `topology_id` if it can be the name of a folder and stand in a URL; ids come from outside.
+    """Returns `topology_id` if it can be the name of a folder and part of a URL; ids come from outside.
 
     Raises:
         CodeError: it can't.

@@ -1,7 +1,7 @@
 """Distribution of a topology's code from the Nimbus that accepted it to all hosts that need it.
 
 The interface is Storm's `ICodeDistributor` with two questions more. `holds` and `fetch` are for a Nimbus that wants to
-lead: with the local file system the code must lie on its own disk, with HDFS and Delta it must be in the storage that
+lead: with the local file system the code must be on its own disk, with HDFS and Delta it must be in the storage that
 all of them reach.
 """
 
@@ -52,7 +52,7 @@ class Metafile(Record, frozen=True):
     """With Delta: the version of the table that first had the code."""
 
     def to_text(self) -> str:
-        """Returns it as it stands in `CodeManifest.metafile`."""
+        """Returns it as in `CodeManifest.metafile`."""
         return encode(self).decode()
 
     @classmethod
@@ -108,7 +108,7 @@ class CodeDistributor(ABC):
     def download(self, topology_id: str, metafile: str, into: Path) -> list[Path]:
         """Brings the artifacts into the folder `into`, and returns where they are, sorted.
 
-        The folder appears at once, with all artifacts, and every one with the checksum that stands in the metafile; or
+        The folder appears at once, with all artifacts, and every one with the checksum that is in the metafile; or
         it does not appear. If it is there already and right, nothing is fetched; if it is wrong it is replaced. Parts
         that were fetched before a failure are used by the next attempt.
 

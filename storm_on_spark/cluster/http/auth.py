@@ -75,7 +75,7 @@ class Authentication:
         users: of `read_users`.
         now: seconds since the epoch.
         admins: the users who may change something; all for None.
-        by_operation: whether what is behind it decides that for each operation.
+        by_operation: whether the application decides that for each operation.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Authentication:
         Args:
             settings: the cluster's.
             tokens: those of the settings, where they were read already.
-            by_operation: whether what is behind it decides for each operation who may change something.
+            by_operation: whether the application decides for each operation who may change something.
 
         Raises:
             SetupError: a file can't be used, or there are users but no token, which daemons need.
@@ -229,7 +229,7 @@ class Authentication:
         if body != UNSIGNED:
             return Caller("token", body, trusted=True)
         if method != "PUT":
-            # Only an upload is read while it is sent; its checksum stands in the request that submits it.
+            # Only an upload is read while it is sent; its checksum is in the request that submits it.
             raise AuthenticationError(f"a {method} needs a proof that signs its body")
         return Caller("token", trusted=True)
 

@@ -328,7 +328,7 @@ class Control:
         return msgspec.structs.replace(page, drained=not undo)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Returns what stands in ZooKeeper though nothing uses it, and what is missing there.
+        """Returns nodes of ZooKeeper that nothing uses, and ones that are missing.
 
         Raises:
             UnavailableError: ZooKeeper is away.

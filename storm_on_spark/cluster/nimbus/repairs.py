@@ -1,4 +1,4 @@
-"""What stands in ZooKeeper though nothing uses it, and what is missing there. Pure; `Control` reads and deletes.
+"""Nodes of ZooKeeper that nothing uses, and ones that are missing. Pure; `Control` reads and deletes.
 
 A leader cleans up after itself, so there is something to find only after a crash amid a change, a hand that wrote to
 ZooKeeper, or a release that left something behind.

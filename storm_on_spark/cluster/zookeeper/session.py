@@ -115,7 +115,7 @@ class ZooKeeperSession(Service):
 
         Args:
             session_id: of the session.
-            secs: for so long from now on.
+            secs: for how long from now on.
 
         What is asked inside `proof` proves it for a while, and heartbeats do while `proving` is set. It can be relied
         on also by a process that was stopped for a while and has heard nothing yet.

@@ -1,6 +1,6 @@
 """Look-ups of partitions: which exist, where to begin, and the state of those being read.
 
-A topic that was deleted and created again has its old name and a new id (Kafka's KIP-516). The id stands in the spout's
+A topic that was deleted and created again has its old name and a new id (Kafka's KIP-516). The id is in the spout's
 state beside the offsets, and in what is committed to the group.
 """
 

@@ -78,7 +78,7 @@ class PartitionOffsets:
         return self.uncommitted - sum(self._ends) + sum(self._starts)
 
     def emit(self, offset: int, epoch: int = -1) -> None:
-        """Notes that an offset was emitted; what lies between it and the last one does not exist in Kafka.
+        """Notes that an offset was emitted; what is between it and the last one does not exist in Kafka.
 
         Args:
             offset: which.
@@ -90,7 +90,7 @@ class PartitionOffsets:
         self.position, self.epoch = offset + 1, epoch
 
     def pass_to(self, offset: int, epoch: int = -1) -> None:
-        """Goes forwards to a position; what lies between has no tuple. Offsets that are pending stay so.
+        """Goes forwards to a position; what is between has no tuple. Offsets that are pending stay so.
 
         Args:
             offset: the position.

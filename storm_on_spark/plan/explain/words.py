@@ -23,7 +23,7 @@ KINDS = {
 
 
 def listed(names: Iterable[object]) -> str:
-    """Returns names as they stand in a sentence.
+    """Returns names in the form that a sentence needs.
 
     Example:
         >>> listed(["word", "day"]), listed([])

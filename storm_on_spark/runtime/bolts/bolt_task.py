@@ -334,7 +334,7 @@ class BoltTask:
         good = self._good(0, self.snapshot, None)
         poisoned: list[int] = []
         reports: PoisonReports | None = None
-        #: Poison that lies ahead, first position and number of tuples; the nearest is the last. There is more than
+        #: Poison further ahead, first position and number of tuples; the nearest is the last. There is more than
         #: one only if a bolt does not always raise at the same tuple.
         ahead: list[tuple[int, int]] = []
         while True:

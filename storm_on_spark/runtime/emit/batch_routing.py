@@ -91,7 +91,7 @@ def _values(router: Router, column: pa.Array, position: int) -> list[Any]:
 
 
 def _rows_of(targets: NDArray[np.uint16], count: int) -> Iterator[NDArray[np.int64]]:
-    """Yields for each of so many boxes the rows that go into it."""
+    """Yields, for each box, the rows that go into it."""
     if count <= _FEW_BOXES:
         for index in range(count):
             yield np.flatnonzero(targets == index)

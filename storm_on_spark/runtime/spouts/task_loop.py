@@ -14,7 +14,7 @@ from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 
 _METRICS_SECS: Final = 1.0
-"""Metrics of a spout that emits nothing are reported so often."""
+"""How often metrics of a spout that emits nothing are reported."""
 
 _TOLD_SECS: Final = 0.05
 """How often, in real time, the coordinator is told of cuts, which it then does not need to plan micro-batches."""

@@ -157,7 +157,7 @@ def marked(roots: U64Array, mark: int, xors: U64Array | None = None) -> Fold:
 
 
 def consecutive(begin: int, count: int) -> Roots:
-    """Returns the roots of so many messages from `begin` on, and a zero behind them.
+    """Returns the roots of this many messages from `begin` on, and a zero after them.
 
     Example:
         >>> consecutive(5, 2)
@@ -175,7 +175,7 @@ def resolve(anchors: Sequence[Anchor] | NDArray[np.int64], roots: Roots) -> Root
 
     Args:
         anchors: of each tuple.
-        roots: of each input tuple, a zero behind the last; just that if none is anchored.
+        roots: of each input tuple, a zero after the last; only the zero if none is anchored.
     """
     if not isinstance(roots, list):
         try:

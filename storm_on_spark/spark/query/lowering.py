@@ -22,7 +22,7 @@ _THRESHOLD: Final = "spark.broadcast.UDFCompressionThreshold"
 
 
 def lower(spark: SparkSession, spec: RunSpec, settings: SourceSettings) -> tuple[DataFrame, dict[str, range]]:
-    """Returns the streaming frame whose rows are what reaches the sink, and where native spouts' sources stand in it.
+    """Returns the streaming DataFrame whose rows reach the sink, and the places of native spouts' sources in it.
 
     The plan is one chain: Spark recomputes a branch for each of its readers, so nothing ever branches.
     """

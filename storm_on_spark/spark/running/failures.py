@@ -1,7 +1,7 @@
 """Why a Spark query failed, in one line.
 
 Spark reports a failure as a chain of exceptions with their stacks, in which that of a Python process is one message.
-What a user wants to know stands at the end of the chain.
+What a user wants to know is at the end of the chain.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _innermost(trace: str) -> str:
         return f"a Python process that Spark needs was not ready within 10 s; {LATE_REMEDY}"
     python = [line for line in _python_ends(trace) if not line.startswith(_WRAPPED)]
     if python:
-        # Spark puts the SQLSTATE of its own exception behind the message.
+        # Spark puts the SQLSTATE of its own exception after the message.
         return _short(python[-1].partition(" SQLSTATE: ")[0])
     causes = _CAUSE.findall(trace)
     innermost = causes[-1] if causes else (trace.strip().splitlines() or ["unknown"])[0]

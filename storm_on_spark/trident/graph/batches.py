@@ -63,7 +63,7 @@ def with_parallelism(
         for _, _, link in group.links_in()
         if link.grouping == IDENTITY
     ]
-    for _ in pairs:  # a number gets from one end of a chain to the other in so many rounds
+    for _ in pairs:  # at most this many rounds take a number from one end of a chain to the other
         for first, second in pairs:
             wanted[first] = wanted[second] = max(wanted[first], wanted[second])
     limits = [min((limit[number] for number in group.ids if number in limit), default=None) for group in groups]

@@ -1,4 +1,4 @@
-"""Windows over batches: aggregations of the last so many tuples, or of those of some time.
+"""Windows over batches: aggregations of the last N tuples, or of those within some time.
 
 A window continues from batch to batch, in each task. Tuples get into it when their batch is committed, in the order of
 batches, so what is in it is exact. Windows that are over are results of the batch in whose commit that is noticed.

@@ -10,7 +10,7 @@ from storm_on_spark.trident.spouts.interfaces import Collects, IBatchSpout
 
 
 class FixedBatchSpout(IBatchSpout):
-    """Emits given rows, so many in a batch; Storm's `FixedBatchSpout`.
+    """Emits given rows, a number of them in each batch; Storm's `FixedBatchSpout`.
 
     Args:
         fields: of the tuples.

@@ -36,7 +36,7 @@ _MOST_PAUSE: Final = 1.0
 
 
 class StoreAwayError(ReportedFailedException):
-    """The system that a state lies in doesn't answer: the batch fails, and comes again."""
+    """The system that holds a state doesn't answer: the batch fails, and comes again."""
 
 
 class TextStore(ABC):

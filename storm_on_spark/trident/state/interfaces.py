@@ -46,7 +46,7 @@ class Store(Protocol):
 
 
 class State(ABC):
-    """Where a task keeps what is left of batches. All changes by a batch lie between the two calls."""
+    """Where a task keeps what is left of batches. All changes by a batch are between the two calls."""
 
     keeps_elsewhere: ClassVar[bool] = False
     """Whether nothing of it is in its attributes. Otherwise these are saved in the checkpoint, as those of a bolt."""
@@ -107,7 +107,7 @@ class StateFactory(ABC):
 
 
 class StoredStateFactory(StateFactory):
-    """Makes states that lie in the topology's checkpoint."""
+    """Makes states in the topology's checkpoint."""
 
     writes_elsewhere = False
 

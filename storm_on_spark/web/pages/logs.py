@@ -1,4 +1,4 @@
-"""Logs: which there are, what one says, and where a text stands in all of them."""
+"""Logs: a list of them, the text of one, and a search in all of them."""
 
 from __future__ import annotations
 

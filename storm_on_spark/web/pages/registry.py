@@ -30,7 +30,7 @@ class Book(Generic[S]):
     """The pages of a kind of site."""
 
     subjects: Mapping[str, Callable[[S], Subjects]]
-    """What its actions change, as it stands in paths, such as `topology`; and of a site what changes it."""
+    """What its actions change, as named in paths, such as `topology`; and the attribute of a site that changes it."""
     pages: tuple[Page[S], ...]
     menu: Callable[[S], tuple[tuple[str, str], ...]]
     """Returns paths below the root, and words, of the pages that every page links to."""

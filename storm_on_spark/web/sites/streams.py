@@ -26,7 +26,7 @@ StreamAction = Literal["deploy", "undeploy", "destroy"]
 STREAM_ACTIONS: Final[tuple[StreamAction, ...]] = get_args(StreamAction)
 
 _MOST_RATES: Final = 20
-"""A container tells the rates of so many modules, the busiest."""
+"""A container reports the rates of this many modules, the busiest ones."""
 _DONE: Final = {"deploy": "deployed", "undeploy": "undeployed", "destroy": "destroyed"}
 
 
@@ -150,7 +150,7 @@ class StreamsSite:
     """The streams of an admin.
 
     Args:
-        parts: what its REST interface stands on.
+        parts: what its REST interface uses.
         known: its copy of the tree, which is there while ZooKeeper is away.
         address: of the admin.
         connected: returns whether ZooKeeper can be reached.

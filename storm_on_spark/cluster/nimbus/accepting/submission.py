@@ -104,7 +104,7 @@ def check_key(key: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Returns a topology's name if it can be one; it stands in paths and URLs.
+    """Returns a topology's name if it can be one; it is part of paths and URLs.
 
     Raises:
         InvalidTopologyError: it can't.

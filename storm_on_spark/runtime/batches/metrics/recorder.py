@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 _SAVE_SECS: Final = 1.0
 _TIMES_ITS_CPU: Final = 200
 _TIMES_ITS_TIME: Final = 10
-"""A file is written when so many times have passed what the last one took."""
+"""A file is written after this multiple of the time that the last one took."""
 _SUFFIX: Final = ".metrics"
 
 

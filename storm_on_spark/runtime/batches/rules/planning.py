@@ -88,7 +88,7 @@ class BatchRules:
         active: whether spouts start out active.
         clock_runs: whether the topology's clock runs without being set.
         checkpoint_secs: least time between the plans of two micro-batches in real time, while nobody waits for one.
-        checkpoint_bytes: so many bytes in a log end that time.
+        checkpoint_bytes: how many bytes in a log end that time.
         pace: times of the rules.
 
     Example:

@@ -27,7 +27,7 @@ from storm_on_spark.runtime.run.spec import RunSpec
 log = logging.getLogger(__name__)
 
 _ASK_SECS: Final = 0.02
-"""Until the process has taken the tasks, it is asked so often."""
+"""How often the process is asked until it has taken the tasks."""
 _LOOK_SECS: Final = 0.2
 """How often spouts that open, or are restarted, are told of it."""
 _SETTLE_SECS: Final = 30.0

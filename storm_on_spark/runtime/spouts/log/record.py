@@ -11,7 +11,7 @@ of the spout at that moment, so that log and spout can never disagree.
 `target` is the task that a chunk is for, or SNAPSHOT or MESSAGE_IDS. What is for acker task n, counted from 0,
 has the target ACKER - n: ackers are numbered after all components, so their tasks may be others when the log is read
 after a restart. `snapshot` is the position of the record that holds the snapshot, since an unchanged one isn't written
-again; it never lies in an earlier segment. `first` is the number of the first message with an id, `clock` the time of
+again; it is never in an earlier segment. `first` is the number of the first message with an id, `clock` the time of
 the topology in ms. All checksums are CRC-32. Little endian.
 
 A record of a few tuples is for the most part like the ones before, so it may be *brief*:
@@ -248,7 +248,7 @@ def decode_brief(data: bytes, position: int) -> Brief | None:
 
 
 def decode_head(data: bytes, position: int, epoch: WriterEpoch) -> Head:
-    """Returns what the header says that stands in the `HEADER_BYTES` bytes at `position` of a segment of `epoch`.
+    """Returns what the header says that is in the `HEADER_BYTES` bytes at `position` of a segment of `epoch`.
 
     Raises:
         VersionError: it is of another version.

@@ -1,7 +1,7 @@
 """A spout log in a store, open for writing: every record is a separate object.
 
 A store has no appending, so a segment has one record. That changes two things. A snapshot that did not change is not
-written again with each record, so it may lie in an earlier segment; trimming keeps that one. And to list and open
+written again with each record, so it may be in an earlier segment; trimming keeps that one. And to list and open
 segments takes round trips, so the writer remembers where its records begin.
 """
 

@@ -36,8 +36,8 @@ class PageRef(NamedTuple):
     """A page in the state store.
 
     Args:
-        slot: the number under which it lies there; used again when the page is written again.
-        stamp: random; tells what lies there from what lay there before, or would in an attempt that failed.
+        slot: the number under which it is stored; used again when the page is written again.
+        stamp: random; distinguishes what is stored from what was before, or would be after a failed attempt.
         rows: entries.
         size: bytes.
     """

@@ -1,7 +1,7 @@
 """The hashes by which keys are placed in pages: the upper 32 bits of the stable hash, for many keys at a time.
 
 Equal keys have equal hashes in every process, so pages that one worker wrote are read by any other. Keys of other types
-than `stable_hash` knows all have one hash: they are found by comparison, and lie in one page.
+than `stable_hash` knows all have one hash: they are found by comparison, and are in one page.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def reordered(keys: Sequence[Any], numbers: NDArray[np.int64] | None, order: NDA
 
     Args:
         keys: the keys.
-        numbers: the same, if they are integers: new objects are quicker than those that lie about in memory.
+        numbers: the same, if they are integers: new objects are quicker than those scattered in memory.
         order: the place in `keys` of each.
     """
     return [keys[place] for place in order.tolist()] if numbers is None else numbers[order].tolist()

@@ -139,7 +139,7 @@ def merged(newest_first: Sequence[Rows], *, whole: bool) -> Rows:
 
     Args:
         newest_first: what to merge.
-        whole: whether nothing older lies below, so that what is deleted can be left out.
+        whole: whether there is nothing older below, so that what is deleted can be left out.
     """
     rows = newest_first[0] if len(newest_first) == 1 else _distinct(_concatenated(newest_first))
     if whole and rows.gone.any():
@@ -175,7 +175,7 @@ def _distinct(rows: Rows) -> Rows:
     same = rows.keys.same(again - 1, again)
     keep[again[same]] = False
     if not same.all():
-        # Two keys have one hash. Where more than two entries have it, equal keys need not lie side by side.
+        # Two keys have one hash. Where more than two entries have it, equal keys need not be side by side.
         several = np.unique(hashes[again[~same]])
         crowded = again[np.isin(hashes[again], several)]
         keep[crowded] = True

@@ -1,8 +1,8 @@
 """Valves: hold single sources of a running query, so that Spark reads nothing of them for the time being.
 
-Spark has no way to pause a source. But before each micro-batch it asks those that stand in `uniqueSources` of the
-query's execution how far they reach. In place of a source that is held stands Spark's own wrapper for
-`Trigger.AvailableNow`: it says how far the source reached when it was prepared, and it never is, so it has no news.
+Spark has no way to pause a source. But before each micro-batch it asks the sources in `uniqueSources` of the query's
+execution how far they reach. There, Spark's own wrapper for `Trigger.AvailableNow` replaces a source that is held. It
+says how far the source reached when it was prepared; it is never prepared, so it has no news.
 """
 
 from __future__ import annotations
