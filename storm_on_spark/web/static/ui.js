@@ -1,13 +1,18 @@
-// Keeps the part of a page fresh that changes: by server-sent events, or by asking now and then where these are refused.
+// Keeps the part of a page fresh that changes: by server-sent events, or by asking now and then while these are refused.
 "use strict";
 (() => {
   const live = document.getElementById("live");
   const state = document.getElementById("state");
   if (!live || !document.querySelector("header nav") || !live.textContent.trim()) return;
   const slowly = 5000;
+  const longest = 60000;
+  const unsaid = "The server does not answer; this is what it said last.";
   let source = null;
   let timer = null;
   let gone = false;
+  // How long to ask only, after events were refused or broke off, before they are tried again; and from when on.
+  let pause = slowly;
+  let again = 0;
 
   // What a reader is in the middle of stays: the focus, what is unfolded, what is scrolled, what is selected.
   function show(html) {
@@ -43,20 +48,26 @@
   }
 
   async function ask() {
+    timer = null;
+    let answered = false;
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
       if (answer.ok) {
         const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
         if (found) show(found.innerHTML);
         tell("");
+        answered = true;
       } else {
-        tell(answer.status === 401 ? "The session has ended: load the page to log in." : "What this page shows is no more.");
-        gone = answer.status === 401 || answer.status === 404;
+        const ends = { 401: "The session has ended: load the page to log in.", 404: "What this page shows is no more." };
+        gone = answer.status in ends;
+        tell(gone ? ends[answer.status] : unsaid);
       }
     } catch {
-      tell("The server does not answer; this is what it said last.");
+      tell(unsaid);
     }
-    if (!gone && !document.hidden) timer = setTimeout(ask, slowly);
+    if (gone || document.hidden || source || timer) return;
+    if (answered && Date.now() >= again) start();
+    else timer = setTimeout(ask, slowly);
   }
 
   function stop() {
@@ -69,9 +80,14 @@
     stop();
     if (gone) return;
     source = new EventSource(location.href);
-    source.onmessage = (event) => { show(event.data); tell(""); };
+    source.onmessage = (event) => { show(event.data); tell(""); pause = slowly; again = 0; };
     source.addEventListener("gone", () => { gone = true; stop(); tell("What this page shows is no more."); });
-    source.onerror = () => { stop(); tell("The server does not answer; this is what it said last."); timer = setTimeout(ask, 1000); };
+    source.onerror = () => {
+      stop();
+      again = Date.now() + pause;
+      pause = Math.min(2 * pause, longest);
+      timer = setTimeout(ask, 1000);
+    };
   }
 
   document.addEventListener("visibilitychange", () => (document.hidden ? stop() : start()));

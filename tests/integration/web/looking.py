@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -32,8 +33,22 @@ def overflows(page: Any) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
 
 
-def look_at_all(served: Behind[Any], pages: Mapping[str, str], shown: Sequence[str], scheme: str) -> None:
-    """Opens pages wide and narrow, in light or dark; takes the pictures of those that docs show."""
+def look_at_all(
+    served: Behind[Any],
+    pages: Mapping[str, str],
+    shown: Sequence[str],
+    scheme: str,
+    parts: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Opens pages wide and narrow, in light or dark; takes the pictures of those that docs show.
+
+    Args:
+        served: the site.
+        pages: name -> path.
+        shown: names of those that docs show.
+        scheme: `light` or `dark`.
+        parts: name -> what the picture begins with, where that is not the top of the page.
+    """
     visit = served.visit(color_scheme=scheme, reduced_motion="reduce", viewport={"width": 1100, "height": 720})
     for name, where in pages.items():
         visit.page.set_viewport_size({"width": 1100, "height": 720})
@@ -42,6 +57,8 @@ def look_at_all(served: Behind[Any], pages: Mapping[str, str], shown: Sequence[s
         assert found == [], name
         assert visit.page.evaluate("window.harmed") is None, name
         if PICTURES and name in shown:
+            if name in parts:
+                visit.page.locator(parts[name]).evaluate("part => part.scrollIntoView()")
             visit.page.screenshot(path=Path(PICTURES) / f"{name.replace(' ', '-')}-{scheme}.png")
         for width in (1280, 360):
             visit.page.set_viewport_size({"width": width, "height": 800})

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Any
 
 import pytest
 from looking import complaints, look_at_all, overflows
-from sample_site import HARM, LONG, harmful, large, real_time, silent, single, word_count
+from sample_site import HARM, LONG, SampleSite, harmful, large, real_time, silent, single, word_count
 from visiting import Served
+from waiting import eventually
 
+from storm_on_spark.cluster.http.server import HttpServer, listen
+from storm_on_spark.web.access.gate import CodesOnly, Gate
+from storm_on_spark.web.access.sessions import Sessions
+from storm_on_spark.web.app import App
+from storm_on_spark.web.pages.registry import TOPOLOGIES
 from storm_on_spark.web.rendering import path
 
 WORDS, LARGE, HARMFUL = word_count().id, large().id, harmful().id
@@ -48,7 +55,7 @@ SHOWN += ("configuration", "changes", "nothing known yet", "harmful names", "sam
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_is_fine_wide_and_narrow(served: Served, scheme: str) -> None:
-    look_at_all(served, PAGES, SHOWN, scheme)
+    look_at_all(served, PAGES, SHOWN, scheme, {"real time": "#time-title"})
 
 
 def test_the_log_in_page_is_fine_and_lets_nobody_in(served: Served) -> None:
@@ -197,6 +204,38 @@ def test_what_changes_is_shown_without_loading_and_focus_stays(served: Served) -
     assert visit.page.evaluate("document.activeElement.textContent") == "count"
     del served.site.views[WORDS]
     visit.page.get_by_text("What this page shows is no more.").wait_for()
+
+
+def test_a_page_asks_while_its_server_is_away_and_gets_events_again_afterwards(browser: Any) -> None:
+    site, sessions, listener = SampleSite(), Sessions(), listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    gate = Gate(sessions, CodesOnly(), port)
+    visit = Served(site, sessions, f"http://127.0.0.1:{port}", browser)
+
+    def show(acked: int) -> None:
+        view = site.views[WORDS]
+        assert view.info is not None
+        info = dataclasses.replace(view.info, acked=acked)
+        site.views[WORDS] = dataclasses.replace(view, info=info, looked_at=view.looked_at + 10)
+
+    app = App(site, gate, TOPOLOGIES, live_secs=0.1)
+    with HttpServer(app.asgi(), listener):
+        page = visit.visit().page
+        page.clock.install(time=0)
+        page.goto(visit.root + path("topology", WORDS))
+        page.clock.pause_at(3_600_000)
+        app.close()
+    eventually(lambda: page.clock.run_for(1_000) or page.get_by_text("The server does not answer").is_visible())
+    app = App(site, gate, TOPOLOGIES, live_secs=0.1)
+    with HttpServer(app.asgi(), listen("127.0.0.1", port)):
+        show(7_654_321)
+        eventually(lambda: page.clock.run_for(5_000) or page.get_by_text("7,654,321").is_visible())
+        assert page.locator("#state").inner_text() == ""
+        # No timer runs: what comes now comes by itself.
+        show(8_765_432)
+        page.get_by_text("8,765,432").wait_for()
+        page.context.close()
+        app.close()
 
 
 def test_an_action_is_confirmed_and_then_in_the_list_of_changes(served: Served) -> None:
