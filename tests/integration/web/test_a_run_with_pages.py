@@ -1,19 +1,39 @@
-"""`storm-spark run --ui`: the link logs in, the page shows what runs, and ends it as Ctrl-C does."""
+"""`storm-spark run --ui`: the link logs in, the page shows what runs, and ends it as Ctrl-C does.
+
+The same run pushes its metrics by OTLP, and has an event logger.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from lengths import PATIENCE_SECS
-from processes import script
+from otlp_receiver import Receiver, points
+from processes import members, script
 from waiting import eventually
 
 TOPOLOGY = """
 import itertools
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, TopologyBuilder
+from storm_on_spark.api.metrics import IEventLogger
+
+class ToFile(IEventLogger):
+    def prepare(self, conf, arguments):
+        self.file = open(arguments["file"], "w", buffering=1)
+
+    def log(self, event):
+        self.file.write(f"{event.component} {event.values}\\n")
+
+    def close(self):
+        self.file.write("closed\\n")
+        self.file.close()
 
 class Numbers(BaseRichSpout):
     def open(self, conf, context, collector):
@@ -38,19 +58,44 @@ topology = builder.create_topology()
 """
 
 
-@pytest.mark.parametrize("mode", [pytest.param("realtime", marks=pytest.mark.representative), "latency"])
-def test_a_run_is_looked_at_sampled_and_ended_in_a_browser(tmp_path: Path, mode: str) -> None:
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    found = Receiver()
+    yield found
+    found.close()
+
+
+def follow(browser: httpx.Client, to: str, came: threading.Event) -> None:
+    """Reads a page's stream of events, until the server ends it."""
+    with (
+        contextlib.suppress(httpx.HTTPError),
+        browser.stream("GET", to, headers={"Accept": "text/event-stream"}, timeout=PATIENCE_SECS) as answer,
+    ):
+        for _ in answer.iter_lines():
+            came.set()
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param("realtime", marks=pytest.mark.representative), pytest.param("latency", marks=pytest.mark.soak)],
+)
+def test_a_run_is_looked_at_sampled_and_ended_in_a_browser(tmp_path: Path, mode: str, receiver: Receiver) -> None:
     (tmp_path / "endless.py").write_text(TOPOLOGY)
-    options = (
+    events = tmp_path / "events"
+    conf = {
+        "topology.fail.fast": "false",
+        "topology.profile": mode,
+        "topology.metrics.otlp.endpoint": receiver.url,
+        "topology.builtin.metrics.bucket.size.secs": "1",
+        "topology.event.logger.register": f'[{{class: endless.ToFile, arguments: {{file: "{events}"}}}}]',
+    }
+    options = [
         "--ui",
         "--quiet",
         "--name",
         "endless",
-        "-c",
-        "topology.fail.fast=false",
-        "-c",
-        f"topology.profile={mode}",
-    )
+        *(part for pair in conf.items() for part in ("-c", "=".join(pair))),
+    ]
     with script(tmp_path / "tmp", "-m", "storm_on_spark.cli", "run", str(tmp_path / "endless.py"), *options) as process:
         assert process.stderr is not None
         link = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+/ui/login\?code=\S+", line)))
@@ -68,6 +113,7 @@ def test_a_run_is_looked_at_sampled_and_ended_in_a_browser(tmp_path: Path, mode:
             assert "Input: <code>(7,)</code>" in shown()
             csrf = re.search(r'name="csrf" value="([^"]+)"', shown())
             assert csrf is not None
+            where_the_time_goes(browser, mode)
 
             def sampled() -> str:
                 return browser.get("/ui/topology/endless/samples?component=last").text
@@ -85,7 +131,37 @@ def test_a_run_is_looked_at_sampled_and_ended_in_a_browser(tmp_path: Path, mode:
             form["percent"] = "0"
             browser.post("/ui/topology/endless/act/sample", data=form)
             assert "Nothing is sampled at the moment" in sampled()
-            ended = browser.post("/ui/topology/endless/act/kill", data={"csrf": csrf[1], "sure": "yes"})
-            assert "The topology ends." in ended.text
-        process.stderr.read()
-        assert process.wait(PATIENCE_SECS) == 0
+            came = threading.Event()
+            follower = threading.Thread(target=follow, args=(browser, "/ui/topology/endless", came))
+            follower.start()
+            assert came.wait(PATIENCE_SECS)
+            if mode == "realtime":
+                ended = browser.post("/ui/topology/endless/act/kill", data={"csrf": csrf[1], "sure": "yes"})
+                assert "The topology ends." in ended.text
+            else:
+                process.send_signal(signal.SIGINT)
+            process.stderr.read()
+            assert process.wait(PATIENCE_SECS) == 0
+            follower.join(PATIENCE_SECS)
+            assert not follower.is_alive()
+        eventually(lambda: not members(process.pid), lambda: members(process.pid))
+    executed = points(receiver.metrics()["storm_component_executed_tuples"])
+    assert sum(point.as_int or point.as_double for point in executed) > 7
+    said = events.read_text().splitlines()
+    assert any(re.fullmatch(r"numbers \(?\d+,\)?", line) for line in said), said[:5]
+    assert said[-1] == "closed"
+
+
+def where_the_time_goes(browser: httpx.Client, mode: str) -> None:
+    """Waits until the page says where the milliseconds of rounds and of micro-batches go."""
+
+    def page() -> str:
+        return browser.get("/ui/topology/endless").text
+
+    def spent(part: str, text: str) -> bool:
+        found = re.search(rf'</span> {part}</th><td class="n">([\d,.]+)</td>', text)
+        return found is not None and float(found[1].replace(",", "")) > 0
+
+    parts = ("executes", "plans") + (("bolts and ackers", "logs rounds", "spouts emit") if mode == "realtime" else ())
+    eventually(lambda: all(spent(part, text) for text in [page()] for part in parts), page)
+    assert ("In real time" in page()) is (mode == "realtime")
