@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import psutil
@@ -53,6 +54,48 @@ def build(conf):
     return builder.create_topology()
 """
 LOOKING_LINE = 12
+
+MOVING = """
+import os
+import time
+from storm_on_spark import BaseBasicBolt, BaseRichSpout, TopologyBuilder
+
+
+class Numbers(BaseRichSpout):
+    # Goes on until a file is there; then it says how many numbers it has emitted.
+    def open(self, conf, context, collector):
+        self.collector, self.enough = collector, conf["moving.enough"]
+        self.number, self.ended = 0, False
+
+    def next_tuple(self):
+        time.sleep(0.002)
+        if not self.ended:
+            self.ended = os.path.exists(self.enough)
+            self.collector.emit([self.number, self.ended], message_id=self.number)
+            self.number += 1
+
+    def declare_output_fields(self, declarer):
+        declarer.declare(["number", "ended"])
+
+
+class Count(BaseBasicBolt):
+    def prepare(self, conf, context):
+        self.counted = self.sum = 0
+
+    def execute(self, tup, collector):
+        number, ended = tup.values
+        self.counted += 1
+        self.sum += number
+        if ended:
+            print(f"of {number + 1} it has counted {self.counted}, with sum {self.sum}.")
+
+
+def build(conf):
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers())
+    builder.set_bolt("count", Count()).shuffle_grouping("numbers")
+    return builder.create_topology()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +234,46 @@ def test_an_exception_in_a_bolt_names_the_line_of_its_code_wherever_one_looks(de
         assert f'raising.py", line {LOOKING_LINE}, in look_up' in text
     assert re.search(r"^[0-9-]{10} [0-9:]{8},[0-9]{3} \[count:1\] looking at spark$", logged, re.MULTILINE)
     dev.storm_spark("kill", "raising", "-w", "0")
+
+
+@pytest.mark.soak
+def test_a_drained_supervisor_loses_no_tuple_and_counts_none_twice(dev: Dev, tmp_path: Path) -> None:
+    (tmp_path / "moving.py").write_text(MOVING)
+    enough = tmp_path / "enough"
+    done = dev.run("submit", tmp_path / "moving.py", "--name", "moving", "--wait", "-c", f"moving.enough={enough}")
+    assert done.returncode == 0, done.stderr
+
+    def page() -> dict[str, Any]:
+        return dev.document("status", "moving", "--window", ":all-time")
+
+    def acked() -> int:
+        return sum(spout["acked"] for spout in page()["spouts"])
+
+    def where() -> str:
+        return "".join(worker["supervisorId"] for worker in page()["workers"])
+
+    wait_until(acked, page)
+    first, before = where(), acked()
+    dev.storm_spark("drain", first)
+    wait_until(lambda: where() not in ("", first), page)
+    wait_until(lambda: acked() > before, page)
+    enough.touch()
+
+    def counted() -> re.Match[str] | None:
+        said = dev.storm_spark("logs", "moving", "-n", "1000")
+        return re.search(r"of (\d+) it has counted (\d+), with sum (\d+)\.", said)
+
+    wait_until(counted, page)
+    found = counted()
+    assert found is not None
+    number, *has = map(int, found.groups())
+    assert has == [number, number * (number - 1) // 2]
+    wait_until(lambda: acked() == number, page)
+    [count] = page()["bolts"]
+    assert (count["executed"], count["acked"], count["failed"]) == (number, number, 0)
+    dev.storm_spark("drain", first, "--undo")
+    dev.storm_spark("kill", "moving", "-w", "0")
+    wait_until(lambda: not drivers(dev), lambda: f"{drivers(dev)} run")
 
 
 def test_drivers_and_their_sockets_go_with_a_cluster_that_is_killed(dev: Dev) -> None:
