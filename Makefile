@@ -35,6 +35,8 @@ $(STAMP): $(RUN_STAMP)
 	@$(PY) -c 'from storm_on_spark.spark.session.jars import main; main()' >&2 || true
 	@# Without it, each start of Spark takes some seconds longer.
 	@$(PY) -m storm_on_spark.spark.class_archive || true
+	@# Where the environment forbids Python to keep what it compiles, each process would compile all of it again.
+	@$(PY) -m compileall -qq -x '/(templates|libraries)/' storm_on_spark lab || true
 	@touch $@
 
 .PHONY: java

@@ -6,6 +6,9 @@ the machine, too.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 
 # Programs for the children of multilang components, no modules.
@@ -15,6 +18,19 @@ collect_ignore = ["storm_on_spark/multilang/libraries"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the budget."""
     parser.addini("slowest_secs", "seconds that one test may take before it is named at the end", default="30")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keeps what is compiled of tests, also where the environment forbids it: that is most of what collecting takes.
+
+    What tests import later, from folders of their own, is not kept there.
+    """
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, False
+    try:
+        return (yield)
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
