@@ -307,7 +307,7 @@ def test_what_is_no_topology_is_said_before_anything_is_sent(dev: Dev, tmp_path:
 
 
 def test_a_leader_that_is_killed_is_started_again_and_a_dev_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
-    dev = Dev(tmp_path)
+    dev = Dev(tmp_path, *NO_SLOTS)
     try:
         leader = dev.start()["leader"]
         (name,) = (f"nimbus-{i + 1}" for i, seed in enumerate(dev.said["nimbuses"]) if seed == leader)
@@ -346,7 +346,7 @@ def test_it_is_ready_soon_and_nothing_is_left_when_it_ends(tmp_path: Path, numbe
 
 
 def test_a_second_signal_ends_it_at_once_and_nothing_is_left(tmp_path: Path) -> None:
-    dev = Dev(tmp_path)
+    dev = Dev(tmp_path, *NO_SLOTS)
     try:
         dev.start()
         assert dev.process is not None
