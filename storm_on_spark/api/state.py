@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from storm_on_spark.api.component import BaseRichBolt, BatchBolt
@@ -38,6 +38,24 @@ class KeyValueState(ABC):
     @abstractmethod
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Yields all pairs (key, value); the state must not change meanwhile."""
+
+    def ahead(self, keys: Iterable[Any]) -> Iterator[Any]:
+        """Yields keys whose entries are to be read or changed, with as little reading as possible.
+
+        If the state is larger than memory, the entries of many keys are read together, and keys come in the order in
+        which they are stored. One by one, each would be looked up in pages of many entries.
+
+        Args:
+            keys: each once. The state may change while they are yielded.
+
+        Example:
+            >>> from storm_on_spark.runtime.state.keyvalue.state import StoredState
+            >>> state = StoredState()
+            >>> state.put("storm", 1)
+            >>> [(key, state.get(key)) for key in state.ahead(["storm", "spark"])]
+            [('storm', 1), ('spark', None)]
+        """
+        return iter(keys)
 
     @abstractmethod
     def __contains__(self, key: object) -> bool: ...

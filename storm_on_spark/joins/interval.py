@@ -122,8 +122,9 @@ class IntervalJoin:
 
     def _forget(self, side: int, bucket: int) -> Iterator[Pair]:
         count = self._state.delete(("keys", side, bucket))
-        for number in range((count - 1) // _CHUNK + 1):
-            for key in self._state.delete(("keys", side, bucket, number)):
-                for _, row, matched in self._state.delete(("rows", side, bucket, key)):
-                    if self._interval.keeps[side] and not matched:
-                        yield (row, None) if side == 0 else (None, row)
+        numbers = range((count - 1) // _CHUNK + 1)
+        keys = (key for number in numbers for key in self._state.delete(("keys", side, bucket, number)))
+        for place in self._state.ahead(("rows", side, bucket, key) for key in keys):
+            for _, row, matched in self._state.delete(place):
+                if self._interval.keeps[side] and not matched:
+                    yield (row, None) if side == 0 else (None, row)

@@ -204,9 +204,11 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
     def execute(self, tup: Tuple) -> None:
         """Adds a tuple to the windows, or advances the time; evaluates the windows that are due."""
         manager: M | None = self._state.get(MANAGER)
-        if manager is None or manager is not self._attached:
+        if manager is None or manager is not self._attached or not self._changed:
             manager = self._manager()
-        self._changed = True
+            # It changes in place, and a state larger than memory forgets entries that are not known to have changed.
+            self._state.put(MANAGER, manager)
+            self._changed = True
         now = self._now
         delivery = tup._delivery  # noqa: SLF001 # a property would cost what this saves
         if delivery is not self._delivery:
@@ -250,7 +252,6 @@ class WindowExecutor(BaseStatefulBolt, Generic[M]):
         manager: M | None = self._state.get(MANAGER)
         if manager is None:
             manager = self._new_manager(self._window_definition, self._now)
-            self._state.put(MANAGER, manager)
         if manager is not self._attached:
             # It is new, or the runtime has read or reset it.
             self._attach(manager, self._now)
@@ -416,6 +417,10 @@ class UsersState(KeyValueState):
         for key, value in self._state.items():
             if not _is_own(key):
                 yield key, value
+
+    def ahead(self, keys: Iterable[Any]) -> Iterator[Any]:
+        """Yields keys in the order in which they are best read."""
+        return self._state.ahead(keys)
 
     def __contains__(self, key: object) -> bool:
         return key in self._state

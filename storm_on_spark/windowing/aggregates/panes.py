@@ -138,7 +138,7 @@ class Panes:
         changed = dict.fromkeys(self._late)
         for pane in (*gone, *fresh):
             changed.update(dict.fromkeys(self._keys_of(pane)))
-        for key in changed:
+        for key in self._state.ahead(changed):
             changed[key] = self._moved(key, start, end)
         for pane in gone:
             for number in range(self._lists.pop(pane)):
@@ -218,11 +218,16 @@ class Panes:
         return self._completed(record.totals, record.panes, first, after) if after > first else None
 
     def held(self) -> Iterator[tuple[Any, Partials]]:
-        """Yields the keys of the last window with their totals; keys of a single pane in the order of their arrival."""
+        """Yields the keys of the last window with their totals.
+
+        Keys of a single pane come in the order of their arrival, if the state fits in memory.
+        """
         panes = self._panes.between(self._start, self._end)
         # A key may be in the list of each pane, so reading all records is less work.
         records = (
-            self._records() if len(panes) != 1 else ((key, self._state.get(key)) for key in self._keys_of(panes[0]))
+            self._records()
+            if len(panes) != 1
+            else ((key, self._state.get(key)) for key in self._state.ahead(self._keys_of(panes[0])))
         )
         for key, record in records:
             if record is not None and (totals := self._totals_in(record)) is not None:

@@ -31,10 +31,27 @@ class NothingOfColumns(BatchWindowedBolt):
         """Does nothing."""
 
 
-class Counting(MemoryStore):
-    """Counts the bytes that are put."""
+class Totals(BaseWindowedBolt):
+    """Keeps the numbers of the changed keys, and of all, of each window."""
 
-    written = 0
+    def prepare(self, conf, context, collector):
+        """Nothing has come."""
+        self.changed, self.held = [], []
+
+    def execute(self, window):
+        """Looks at all."""
+        self.changed.append({key: results and results["number"] for key, results in window.changed})
+        self.held.append({key: number for key, (number,) in window.totals()})
+
+
+class Counting(MemoryStore):
+    """Counts the bytes that are put, and the reads."""
+
+    written = reads = 0
+
+    def get(self, name: str, index: int = 0) -> bytes | None:
+        self.reads += name == "pages"
+        return super().get(name, index)
 
     def put(self, name: str, value: bytes, index: int = 0) -> None:
         self.written += len(value)
@@ -78,3 +95,66 @@ def written_when_it_holds(held: int, bolt: Any, make: Any) -> float:
 def test_a_micro_batch_writes_what_is_new_however_much_a_window_holds(bolt: Any, make: Any) -> None:
     few, many = (written_when_it_holds(held, bolt, make) for held in (1000, 10_000))
     assert 0 < many < 1.5 * few
+
+
+def test_a_window_larger_than_memory_goes_on_in_another_worker_and_is_evaluated_by_the_page() -> None:
+    bolt = Totals().with_tumbling_window(Duration.seconds(10)).with_aggregate(by="key", number=CountOf())
+    store, entries, keys = Counting({}), 0, 5_000
+
+    def started() -> tuple[BoltTester, StoredState]:
+        tester, state = BoltTester(bolt), StoredState(memory=100_000)
+        state.load(store, entries)
+        state.attach(store)
+        tester.bolt.init_state(state)
+        return tester, state
+
+    def commit() -> None:
+        nonlocal entries
+        written = state.commit(store, entries)
+        entries = entries if written is None else written.entries
+        state.attach(store)
+
+    tester, state = started()
+    for first in range(10):
+        # Neighbours come at different times.
+        tester.execute(*tuples(range(first, keys, 10)))
+        commit()
+    assert state.usage().keys < keys // 4, "it fits in memory"
+    tester, state = started()
+    tester.execute(*tuples(range(100)))
+    commit()
+    tester, state = started()
+    pages = sum(name == "pages" for name, _ in store.values)
+    before = store.reads
+    tester.advance(seconds=11)
+    commit()
+    expected = {key: 1 + (key < 100) for key in range(keys)}
+    assert tester.bolt.bolt.changed == tester.bolt.bolt.held == [expected]
+    # For the totals, for all of them again, and for what is written.
+    assert 0 < store.reads - before < 5 * pages + keys // 100
+    tester.execute(*tuples(range(1)))
+    tester.advance(seconds=11)
+    assert tester.bolt.bolt.changed[1:] == [{0: 1} | dict.fromkeys(range(1, keys))]
+    assert tester.bolt.bolt.held[1:] == [{0: 1}]
+
+
+def test_what_a_window_has_taken_in_stays_while_the_rest_of_the_micro_batch_is_read_ahead() -> None:
+    bolt = Totals().with_tumbling_window(Duration.seconds(10)).with_aggregate(by="key", number=CountOf())
+    store, entries, keys, part = MemoryStore({}), 0, 5_000, 100
+    tester, state = BoltTester(bolt), StoredState(memory=100_000)
+    state.attach(store)
+    tester.bolt.init_state(state)
+    for first in range(0, keys, 5 * part):
+        for start in range(first, first + 5 * part, part):
+            coming = range(start, start + part)
+            if state.looks_ahead:
+                state.look_ahead(set(coming))
+            for tup in tuples(coming):
+                tester.bolt.execute(tup)
+        tester.bolt.finish_micro_batch()
+        written = state.commit(store, entries)
+        entries = entries if written is None else written.entries
+        state.attach(store)
+    assert state.looks_ahead, "it fits in memory"
+    tester.advance(seconds=11)
+    assert tester.bolt.bolt.changed == [dict.fromkeys(range(keys), 1)]

@@ -166,6 +166,18 @@ class StoredState(KeyValueState):
         own = dict.fromkeys(chain(self._unmerged, self._changed, self._removed))
         return all_entries(self._pages, self._reading(), list(own), self._hot)
 
+    def ahead(self, keys: Iterable[Any]) -> Iterator[Any]:
+        """Yields keys in an order, and after a reading, with which each page is looked at once."""
+        if not self._pages.exist:
+            yield from keys
+            return
+        given = list(keys)
+        order, most = np.argsort(hashes_of(given), kind="stable").tolist(), max(1, self.most_ahead)
+        for first in range(0, len(order), most):
+            part = [given[place] for place in order[first : first + most]]
+            self._bring(set(part))
+            yield from part
+
     def __contains__(self, key: object) -> bool:
         return self._hot.get(key, GONE) is not GONE or self._fetch(key) is not GONE
 
@@ -208,12 +220,16 @@ class StoredState(KeyValueState):
 
     def look_ahead(self, keys: set[Any]) -> None:
         """Brings the entries of keys into memory that will probably be asked for."""
+        self._looked += self._bring(keys)
+
+    def _bring(self, keys: set[Any]) -> int:
+        """Brings the entries of keys into memory; returns how many were not there."""
         self._recent = keys
         unknown = list(keys.difference(self._hot))
-        self._looked += len(unknown)
         if unknown:
             self._trim(len(unknown))
             self._pages.find_all(unknown, self._reading(), self._hot)
+        return len(unknown)
 
     def mark(self) -> int:
         """Returns a mark for `undo`."""
@@ -445,6 +461,8 @@ class StoredState(KeyValueState):
             return
         goal = most * 7 // 8 - room
         stay = self._unmerged.keys.union(self._changed, self._removed)
+        if len(hot) - len(stay) < len(hot) // 8:
+            return  # To forget so few is not worth copying the rest.
         stay.update(islice(self._recent, max(0, goal - len(stay))))
         newest = max(0, min(int(most * _NEWEST), goal - len(stay)))
         entries = iter(hot.items())

@@ -504,6 +504,37 @@ def test_a_look_ahead_reads_each_page_once() -> None:
     assert not task.store.read
 
 
+def test_who_changes_many_entries_reads_each_page_once_however_little_memory_there_is() -> None:
+    task = Task(memory=50_000)
+    task.fill(5_000)
+    pages = sum(name == "pages" for name, _ in task.store.values)
+    most = task.state.most_ahead
+    task.open()
+    keys = [*range(4_999, -1, -1), "other"]
+    task.store.read.clear()
+    seen = []
+    for key in task.state.ahead(keys):
+        assert task.state.get(key) == (None if key == "other" else key)
+        task.state.put(key, 7)
+        seen.append(key)
+    assert set(seen) == set(keys)
+    assert len(seen) == len(keys)
+    # A page that is at the end of one part of the keys, and at the beginning of the next, is read for both.
+    assert 0 < task.store.read.count("pages") <= pages + len(keys) // most + 1
+    task.commit()
+    task.open()
+    assert set(dict(task.state.items()).values()) == {7}
+    assert len(task.state) == len(keys)
+
+
+def test_entries_in_memory_are_changed_in_the_order_that_was_asked_for() -> None:
+    state = StoredState()
+    keys = ["storm", 3, ("spark", 1)]
+    for key in keys:
+        state.put(key, key)
+    assert list(state.ahead(reversed(keys))) == keys[::-1]
+
+
 def test_a_micro_batch_is_looked_ahead_of_in_as_few_parts_as_there_is_memory_for() -> None:
     task = Task(memory=400_000)
     task.fill(20_000)
