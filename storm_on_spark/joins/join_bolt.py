@@ -99,8 +99,21 @@ class JoinBolt(Results, BaseWindowedBolt):
         declarer.declare_stream(self._stream, Fields([field.name for field in self._select]))
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
-        """Keeps the collector."""
+        """Keeps the collector.
+
+        Raises:
+            InvalidTopologyError: a stream of the join is no input of the bolt, so there would never be a result.
+        """
         self._collector = collector
+        by_stream = self._plan.selector is Selector.STREAM
+        inputs = [source.stream if by_stream else source.component for source in context.this_sources()]
+        for stream in self._plan.streams():
+            if stream not in inputs:
+                raise InvalidTopologyError(
+                    f'"{context.this_component_id}" joins "{stream}", which is none of its inputs'
+                    f"{' by stream id' if by_stream else ''}: {quoted(dict.fromkeys(inputs))}."
+                    f"{did_you_mean(stream, inputs)}"
+                )
 
     def execute(self, window: TupleWindow) -> None:
         """Emits the joined tuples of a window."""

@@ -168,6 +168,25 @@ def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:
         make()
 
 
+@pytest.mark.parametrize(
+    ("join", "said"),
+    [
+        (JoinBolt("users", "id").join("order", "buyer", "users"), '"order", which is none of its inputs: "users", '),
+        (
+            JoinBolt(JoinBolt.Selector.STREAM, "late", "id"),
+            '"late", which is none of its inputs by stream id: "default"',
+        ),
+    ],
+    ids=["component", "stream"],
+)
+def test_a_stream_that_never_comes_is_refused(join: JoinBolt, said: str) -> None:
+    bolt = join.select("id").with_tumbling_window(Count(1))
+    with pytest.raises(InvalidTopologyError) as refused:
+        BoltTester(bolt, [rows("users", USERS)[0], rows("orders", ORDERS)[0]])
+    assert f"joins {said}" in str(refused.value)
+    assert ('Did you mean "orders"?' in str(refused.value)) == (join._plan.selector is JoinBolt.Selector.SOURCE)  # noqa: SLF001
+
+
 KEYS = st.sampled_from([1, 2, 3, None])
 
 
