@@ -36,6 +36,7 @@ from storm_on_spark.spark.session.jvm.java import Java, require_java
 from storm_on_spark.spark.session.jvm.silence import COMPLAINT, silence_its_end
 from storm_on_spark.spark.session.logs import OutputPump, new_log_file
 from storm_on_spark.spark.session.settings.classic import require_no_remote
+from storm_on_spark.spark.session.settings.expected import active_context
 from storm_on_spark.spark.session.settings.required import (
     BARE_FS_CLASS,
     BARE_FS_KEY,
@@ -109,7 +110,7 @@ def local_session(
 
     with _lock:
         require_no_remote()
-        if SparkContext._active_spark_context is not None:  # noqa: SLF001 # no public way to ask
+        if active_context() is not None:
             with InterruptsWait() as interrupts:
                 session = SparkSession.builder.getOrCreate()
             interrupts.check()

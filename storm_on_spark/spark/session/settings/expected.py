@@ -20,7 +20,7 @@ def expected_parallelism(master: str | None = None, conf: Mapping[str, str] | No
 
     No session is started. None if it is not known before a start, as on a cluster.
     """
-    active = _active()
+    active = active_context()
     if active is not None:
         found: int = active.defaultParallelism
         return found
@@ -29,16 +29,28 @@ def expected_parallelism(master: str | None = None, conf: Mapping[str, str] | No
 
 def expected_master(master: str | None = None, conf: Mapping[str, str] | None = None) -> str:
     """Returns the master of the session that `local_session` returns for these arguments; no session is started."""
-    active = _active()
+    active = active_context()
     # A master among the settings wins.
     return (
         str(active.master) if active is not None else (conf or {}).get("spark.master") or master or f"local[{cores()}]"
     )
 
 
-def _active() -> Any:
+def active_context() -> Any:
+    """Returns PySpark's active context, or None.
+
+    If its `stop` was interrupted, or its JVM was killed meanwhile, PySpark still has it as the active one, and every
+    use fails. Such a context is stopped first, for which no JVM is needed.
+    """
     pyspark = sys.modules.get("pyspark")
-    return None if pyspark is None else pyspark.SparkContext._active_spark_context  # noqa: SLF001 # no public way
+    if pyspark is None:
+        return None
+    made = pyspark.SparkContext
+    with made._lock:  # noqa: SLF001 # no public way; also waits for a thread that is starting one
+        context = made._active_spark_context  # noqa: SLF001
+        if context is not None and getattr(context, "_jsc", None) is None:
+            context.stop()
+        return made._active_spark_context  # noqa: SLF001
 
 
 class ComingSession:
@@ -110,4 +122,4 @@ def is_there() -> bool:
     """Returns whether this process has a session, or a JVM that decides what one will be."""
     pyspark = sys.modules.get("pyspark")
     gateway = None if pyspark is None else pyspark.SparkContext._gateway  # noqa: SLF001 # no public way to ask
-    return _active() is not None or gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+    return active_context() is not None or gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
