@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 from lengths import PATIENCE_SECS
+from topologies import counted_windows
 from waiting import eventually
 
 TOPOLOGY = """
@@ -251,6 +252,40 @@ def test_seconds_end_an_endless_run(start: Callable[..., Run]) -> None:
     document = json.loads(out)
     assert document["acked"] == document["emitted"] > 0
     assert "Not everything could be drained" not in out + err
+
+
+@pytest.mark.soak
+def test_a_run_that_was_stopped_at_once_goes_on_amid_a_window(start: Callable[..., Run], tmp_path: Path) -> None:
+    commits = tmp_path / "state" / "commits"
+    options = ("--json", "--checkpoint", commits.parent, "-c", f"windows.notes={tmp_path}")
+
+    def committed() -> int:
+        return max((int(path.name) for path in commits.glob("[0-9]*")), default=-1)
+
+    def stopped_amid_a_window(windows: int) -> list[counted_windows.Note]:
+        """Has a run commit some more windows, and stops it; returns all that was noted."""
+        expected = len(counted_windows.notes_in(tmp_path)) + windows
+        run = start(*options, target=counted_windows.__file__)
+        eventually(lambda: len(counted_windows.notes_in(tmp_path)) >= expected, lambda: run.lines, PATIENCE_SECS)
+        # What is noted by now is in the next micro-batch at the latest.
+        last = committed() + 1
+        eventually(lambda: committed() >= last, lambda: run.lines, PATIENCE_SECS)
+        run.wait_for(_emitted)
+        run.process.send_signal(signal.SIGINT)
+        run.wait_for(lambda line: "Draining" in line)
+        run.process.send_signal(signal.SIGINT)
+        code, out, err = run.finish()
+        assert code == 130, err
+        assert "finished" not in out
+        # An end in order has a time limit; where the machine is too busy for it, the process is ended.
+        error = json.loads(out)["error"]
+        assert "stopped at once" in error or error == "Stopped by SIGINT."
+        return counted_windows.notes_in(tmp_path)
+
+    before = stopped_amid_a_window(3)
+    after = stopped_amid_a_window(3)
+    counted_windows.check_exact(after)
+    assert after[len(before)].number > 3, "the second run began anew"
 
 
 def test_a_port_that_is_taken_is_one_sentence(start: Callable[..., Run]) -> None:

@@ -14,6 +14,7 @@ import jsonschema
 import psutil
 import pytest
 from dev_processes import COMMAND, ROOT, Dev, wait_until
+from topologies import counted_windows
 
 from storm_on_spark.cli.reference.schema import schema_of
 
@@ -274,6 +275,44 @@ def test_a_drained_supervisor_loses_no_tuple_and_counts_none_twice(dev: Dev, tmp
     dev.storm_spark("drain", first, "--undo")
     dev.storm_spark("kill", "moving", "-w", "0")
     wait_until(lambda: not drivers(dev), lambda: f"{drivers(dev)} run")
+
+
+@pytest.mark.soak
+def test_windows_go_on_over_a_rebalance_and_a_killed_driver(dev: Dev, tmp_path: Path) -> None:
+    done = dev.run(
+        "submit", counted_windows.__file__, "--inactive", "--wait", "--name", "held", "-c", f"windows.notes={tmp_path}"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "is ready on 127.0.0.1:67" in done.stdout
+    dev.storm_spark("activate", "held")
+    evaluated: set[int] = set()
+
+    def committed() -> int:
+        return max((int(path.name) for path in dev.temporary.rglob("held-*/**/commits/[0-9]*")), default=-1)
+
+    def more_windows(gone: set[psutil.Process]) -> set[psutil.Process]:
+        """Returns the new drivers, once other processes than before have evaluated windows, and these are committed."""
+
+        def windows() -> list[counted_windows.Note]:
+            return [note for note in counted_windows.notes_in(tmp_path) if note.pid not in evaluated]
+
+        wait_until(lambda: len(windows()) > 2, lambda: dev.storm_spark("logs", "held", "-n", "50"))
+        evaluated.update(note.pid for note in windows())
+        last = committed() + 1
+        wait_until(lambda: committed() >= last, lambda: dev.storm_spark("logs", "held", "-n", "50"))
+        return drivers(dev) - gone
+
+    first = more_windows(set())
+    dev.storm_spark("rebalance", "held", "-w", "0", "-n", "2")
+    second = more_windows(first)
+    for driver in second:
+        driver.kill()
+    assert second
+    assert more_windows(first | second)
+    notes = counted_windows.notes_in(tmp_path)
+    counted_windows.check_exact(notes)
+    assert sum(note.number == 1 for note in notes) == 1, "a driver began anew"
+    dev.storm_spark("kill", "held", "-w", "0")
 
 
 def test_drivers_and_their_sockets_go_with_a_cluster_that_is_killed(dev: Dev) -> None:
