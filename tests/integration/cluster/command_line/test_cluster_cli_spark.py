@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -111,7 +112,12 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
 
 
 def drivers(dev: Dev) -> set[psutil.Process]:
-    return {process for process in dev.processes() if "storm_on_spark.cluster.driver" in process.cmdline()}
+    found = set()
+    for process in dev.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it has ended meanwhile, or is a zombie
+            if "storm_on_spark.cluster.driver" in process.cmdline():
+                found.add(process)
+    return found
 
 
 @pytest.fixture(scope="module")
