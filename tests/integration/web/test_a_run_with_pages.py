@@ -1,6 +1,6 @@
 """`storm-spark run --ui`: the link logs in, the page shows what runs, and ends it as Ctrl-C does.
 
-The same run pushes its metrics by OTLP, and has an event logger.
+The same run pushes its metrics by OTLP, and has an event logger and a metrics consumer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from waiting import eventually
 TOPOLOGY = """
 import itertools
 from storm_on_spark import BaseBasicBolt, BaseRichSpout, TopologyBuilder
-from storm_on_spark.api.metrics import IEventLogger
+from storm_on_spark.api.metrics import IEventLogger, IMetricsConsumer
 
 class ToFile(IEventLogger):
     def prepare(self, conf, arguments):
@@ -32,6 +32,18 @@ class ToFile(IEventLogger):
         self.file.write(f"{event.component} {event.values}\\n")
 
     def close(self):
+        self.file.write("closed\\n")
+        self.file.close()
+
+class Points(IMetricsConsumer):
+    def prepare(self, conf, argument):
+        self.file = open(argument, "w", buffering=1)
+
+    def handle_data_points(self, task_info, data_points):
+        for point in data_points:
+            self.file.write(f"{task_info.src_component_id} {point.name} {point.value}\\n")
+
+    def cleanup(self):
         self.file.write("closed\\n")
         self.file.close()
 
@@ -81,12 +93,13 @@ def follow(browser: httpx.Client, to: str, came: threading.Event) -> None:
 )
 def test_a_run_is_looked_at_sampled_and_ended_in_a_browser(tmp_path: Path, mode: str, receiver: Receiver) -> None:
     (tmp_path / "endless.py").write_text(TOPOLOGY)
-    events = tmp_path / "events"
+    events, counted = tmp_path / "events", tmp_path / "points"
     conf = {
         "topology.fail.fast": "false",
         "topology.profile": mode,
         "topology.metrics.otlp.endpoint": receiver.url,
         "topology.builtin.metrics.bucket.size.secs": "1",
+        "topology.metrics.consumer.register": f'[{{class: endless.Points, argument: "{counted}"}}]',
         "topology.event.logger.register": f'[{{class: endless.ToFile, arguments: {{file: "{events}"}}}}]',
     }
     options = [
@@ -150,6 +163,10 @@ def test_a_run_is_looked_at_sampled_and_ended_in_a_browser(tmp_path: Path, mode:
     said = events.read_text().splitlines()
     assert any(re.fullmatch(r"numbers \(?\d+,\)?", line) for line in said), said[:5]
     assert said[-1] == "closed"
+    told = counted.read_text().splitlines()
+    executed_there = [re.fullmatch(r"last __execute-count {'numbers:default': (\d+)}", line) for line in told]
+    assert sum(int(found[1]) for found in executed_there if found) > 7, told[:5]
+    assert told[-1] == "closed"
 
 
 def where_the_time_goes(browser: httpx.Client, mode: str) -> None:
