@@ -148,7 +148,8 @@ def test_a_leader_dies_while_it_is_asked_and_commands_are_interrupted(operated: 
     all_right(given)
     eventually(lambda: operated.all_done(3), lambda: operated.done(3))
 
-    # Ctrl-C while the leader does not answer: the command ends. What was asked may come to pass, or not.
+    # Ctrl-C while the leader does not answer: the command ends. What was asked may come to pass, or not. A command that
+    # starts slowly may find that the other one leads by then, and be done.
     leader = operated.leader()
     leader.pause()
     commands = operated.command("rebalance", "words", "--workers", "4"), operated.command("drain", operated.drained)
@@ -157,7 +158,8 @@ def test_a_leader_dies_while_it_is_asked_and_commands_are_interrupted(operated: 
         process.send_signal(signal.SIGINT)
     for process in commands:
         said = process.communicate(timeout=PATIENCE_SECS)
-        assert (process.returncode, "Traceback" in "".join(said)) == (INTERRUPTED, False), said
+        assert process.returncode in (0, INTERRUPTED), said
+        assert "Traceback" not in "".join(said)
     leader.resume()
     all_right(operated.give(4))
     eventually(lambda: operated.all_done(4), lambda: operated.done(4))
