@@ -60,8 +60,11 @@ def test_who_lacks_code_does_not_lead_until_it_has_fetched_it(world: World) -> N
         wait_for(lambda nimbus=nimbus: lacks in nimbus.said, "its turn came, and it gave it up")
         assert "leads from now on" not in nimbus.said
     world.until(lambda seen: seen.leader is None, "nobody leads")
-    missing = {n["port"]: n["missingCode"] for n in client.nimbuses()}
-    assert missing == {_port(b): sorted(ids[:2]), _port(c): sorted(ids[2:])}, "and everybody can see why"
+    missing = {_port(b): sorted(ids[:2]), _port(c): sorted(ids[2:])}
+    wait_for(
+        lambda: {each["port"]: each["missingCode"] for each in client.nimbuses()} == missing,
+        "everybody can see why",
+    )
     for nimbus in (b, c):
         let_fetch(nimbus, "t1", "t2", "t3", "t4")
     after = world.until(lambda seen: seen.leader is not None, "a leader")

@@ -35,13 +35,14 @@ class World(SimulatedCluster):
         soon = {
             # The default seed, which is listed though it be offline.
             "storm.local.hostname": "localhost",
-            "storm.zookeeper.session.timeout": 2000,
             "storm.zookeeper.retry.interval": 100,
             "storm.zookeeper.retry.times": 2,
             "nimbus.code.sync.freq.secs": 300,
             "nimbus.monitor.freq.secs": 10,
         }
         super().__init__(hosts, folder, f"/test-{uuid.uuid4().hex[:8]}", **soon)
+        # Of the daemons: if the test's own session expires on a slow machine, its supervisors go with it.
+        self.conf["storm.zookeeper.session.timeout"] = 2000
         self.session.ensure_folders()
         self.view = ClusterView(self.session)
         self.view.start()

@@ -96,7 +96,7 @@ class Operated:
         }
 
     def _given(self) -> object:
-        for file in self.cluster.folder.glob("**/slots/*/credentials.json"):
+        for file in self.cluster.folder.glob("*/supervisor/slots/*/credentials.json"):
             try:
                 return json.loads(file.read_bytes())
             except FileNotFoundError:  # the driver took it away meanwhile

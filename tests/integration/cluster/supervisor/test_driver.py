@@ -212,6 +212,8 @@ def test_a_topology_in_a_store_goes_on_at_another_supervisor_when_its_driver_is_
         try:
             os.kill(owner.pid, signal.SIGKILL)
             cluster.assign(topology, other.supervisor_id)
+            # What the killed driver had started may note some progress after it.
+            wait_until(lambda: len(notes(folder, "begun")) > 1, "its start elsewhere", 2 * START_SECS)
             before = len(notes(folder, "progress"))
             wait_until(lambda: len(notes(folder, "progress")) > before, "progress elsewhere", 2 * START_SECS)
         finally:
