@@ -96,6 +96,7 @@ def test_a_job_is_launched_its_execution_stopped_and_restarted(streams: ServedSt
     for action, back in (("Launch", "Back to nightly"), ("Stop", "Back to execution 10"), ("Restart", "")):
         before = list(jobs.done)
         page.get_by_role("button", name=action, exact=True).click()
+        page.locator("section.login h1").wait_for()
         assert jobs.done == before
         assert complaints(page) == []
         page.set_viewport_size({"width": 360, "height": 800})
