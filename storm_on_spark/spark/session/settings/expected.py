@@ -46,7 +46,10 @@ def active_context() -> Any:
     if pyspark is None:
         return None
     made = pyspark.SparkContext
-    with made._lock:  # noqa: SLF001 # no public way; also waits for a thread that is starting one
+    context = made._active_spark_context  # noqa: SLF001 # no public way
+    if context is None or getattr(context, "_jsc", None) is not None:
+        return context
+    with made._lock:  # noqa: SLF001 # a thread may be starting it
         context = made._active_spark_context  # noqa: SLF001
         if context is not None and getattr(context, "_jsc", None) is None:
             context.stop()
