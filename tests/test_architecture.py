@@ -51,7 +51,7 @@ def test_importing_a_module_does_not_load_what_it_has_no_use_for(module: str, fo
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("name", ["storm_on_spark", "storm_on_spark.api"])
+@pytest.mark.parametrize("name", ["storm_on_spark", "storm_on_spark.api", "storm_on_spark.spark"])
 def test_public_names_are_there(name: str) -> None:
     module = importlib.import_module(name)
     assert all(hasattr(module, public) for public in module.__all__)

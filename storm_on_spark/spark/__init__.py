@@ -15,7 +15,7 @@ __all__ = ["CompiledTopology", "LocalCluster", "TopologyQuery", "compile_topolog
 _HOMES = {
     "CompiledTopology": "compiled",
     "LocalCluster": "local_cluster",
-    "TopologyQuery": "query",
+    "TopologyQuery": "running.topology",
     "compile_topology": "compiled",
 }
 

@@ -2,7 +2,8 @@
 
 `bolts.py` has the classes that users subclass, `executor.py` the bolt that runs them. The rules are in `rules/`,
 without clock and without I/O. The tuples of windows are in `content/`, over a `KeyValueState`. Nothing here knows the
-runtime. Bolts declare their timers (`definition.py`), which the runtime delivers as tuples.
+runtime. Bolts declare their timers (`definition.py`); `runtime/batches/input.py` says which are due, and
+`runtime/bolts/stage.py` delivers them as tuples.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ def _uncounted() -> Iterator[None]:
     """Counts nothing by window, and no latencies: what remains are the totals that a topology had before windows."""
     with (
         _set(
-            "runtime.bolts.timing.Timing",
+            "runtime.bolts.durations.Durations",
             amounts=lambda self, inputs, ledger, **_: {},
             each=lambda self, execute: execute,
             timed=lambda self, parts: parts,

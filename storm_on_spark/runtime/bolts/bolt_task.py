@@ -31,9 +31,9 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.plan.model import EdgeKind
 from storm_on_spark.runtime.bolts.collectors import BasicCollector, BatchCollector, Ledger, RichCollector, fold_of_held
+from storm_on_spark.runtime.bolts.durations import Durations
 from storm_on_spark.runtime.bolts.inputs import Execution, Input, not_taken_whole, rows_between, taken_in
 from storm_on_spark.runtime.bolts.poison import PoisonError, PoisonReports
-from storm_on_spark.runtime.bolts.timing import Timing
 from storm_on_spark.runtime.emit.output import OutputMark, TaskOutput
 from storm_on_spark.runtime.processes.credentials import Listening
 from storm_on_spark.runtime.reports.report import USER_ERRORS
@@ -126,7 +126,7 @@ class BoltTask:
         self.batch = -1
         self._context = context
         self._fail_fast = fail_fast
-        self._timing = Timing()
+        self._durations = Durations()
         conf = wiring.conf(self.component)
         self._output = TaskOutput(wiring, context)
         #: Snapshot that equals the instance's state between executions; None for a stateless bolt.
@@ -244,7 +244,7 @@ class BoltTask:
         ledger: Ledger = self._collector.open_ledger()
         lineage = taken_in(inputs, ledger)
         self._output.begin(batch)
-        self._timing.begin()
+        self._durations.begin()
         result = Execution(executed=lineage.size)
         poisoned = self._execute_all(inputs, result, kept, saves=saves)
         if self.kind is ComponentKind.BOLT:
@@ -272,10 +272,10 @@ class BoltTask:
                 result.folds.append(marked(roots, 0, xors=edges))
         if saves:
             self._save_attributes()
-        result.amounts = self._timing.amounts(inputs, ledger, all_acked=self.kind is not ComponentKind.BOLT)
+        result.amounts = self._durations.amounts(inputs, ledger, all_acked=self.kind is not ComponentKind.BOLT)
         if (started >= self._sampler.look_at or self._sampler.rates) and self._sampler.is_on(started):
             outcomes = ledger.acked if self.kind is ComponentKind.BOLT else None, ledger.failed, poisoned
-            spent = time.perf_counter() - started, self._timing.calls
+            spent = time.perf_counter() - started, self._durations.calls
             self._sampler.executed(self.component, self.task, inputs, lineage, outcomes, result.sealed, spent)
         self._collector.close_ledger()
         if self._metrics and saves:
@@ -369,7 +369,7 @@ class BoltTask:
         journal = 0 if self.state is None else self.state.mark()
         metrics = self._metrics.saved() if self._metrics else None
         mark = self._collector.ledger.mark()
-        return _Good(index, snapshot, output, mark, journal, metrics, self._timing.mark())
+        return _Good(index, snapshot, output, mark, journal, metrics, self._durations.mark())
 
     def _back_to(self, good: _Good) -> None:
         if good.snapshot is not None:
@@ -380,7 +380,7 @@ class BoltTask:
             self.state.undo(good.journal)
         if self._metrics:
             self._metrics.back_to(good.metrics or ({}, {}))
-        self._timing.truncate(good.timed)
+        self._durations.truncate(good.timed)
         self._output.truncate(good.output)
         self._collector.ledger.truncate(good.ledger)
 
@@ -404,7 +404,7 @@ class BoltTask:
 
     def _run_basic(self, inputs: Sequence[Input], start: int, stop: int | None) -> None:
         execute, collector, ledger = self._execute, self._collector, self._collector.ledger
-        for delivery, first, rows in self._timing.timed(rows_between(inputs, start, stop)):
+        for delivery, first, rows in self._durations.timed(rows_between(inputs, start, stop)):
             tup = Tuple.of((), delivery)
             for index, position, values in zip(count(delivery.offset + first), count(first), rows, strict=False):
                 ledger.current = index
@@ -427,7 +427,7 @@ class BoltTask:
         if self.state is not None and self.state.looks_ahead:
             parts = looking_ahead(self.state, self._grouped_by, list(parts))
         parts = not_taken_whole(parts, self.instance, self._collector.ledger, watched=bool(self._context.hooks))
-        for delivery, first, rows in self._timing.timed(parts):
+        for delivery, first, rows in self._durations.timed(parts):
             tup = Tuple.of((), delivery)
             for position, values in zip(count(first), rows, strict=False):
                 if getrefcount(tup) != _ALONE:
@@ -442,7 +442,7 @@ class BoltTask:
     @property
     def _execute(self) -> Callable[..., None]:
         """The bolt's `execute`, with the hooks that there are now."""
-        execute: Callable[..., None] = self._timing.each(self.instance.execute)
+        execute: Callable[..., None] = self._durations.each(self.instance.execute)
         hooks = self._context.hooks
         if not hooks:
             return execute
@@ -469,7 +469,7 @@ class BoltTask:
                     collector.report_error(failure)
             except USER_ERRORS as error:
                 raise PoisonError(delivery.offset, error, batch, rows) from error
-            self._timing.took(delivery, rows, time.perf_counter() - began)
+            self._durations.took(delivery, rows, time.perf_counter() - began)
 
     # --- settling ---------------------------------------------------------------
 

@@ -1,1 +1,1 @@
-"""The admin of streams by description: it takes requests, places modules on containers, and answers."""
+"""The admin of streams by description: takes requests, places modules (`placement.py`), and answers."""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from storm_on_spark.api import Fields
 from storm_on_spark.api.tuple import Delivery
 from storm_on_spark.runtime.bolts.collectors import Ledger
+from storm_on_spark.runtime.bolts.durations import Durations
 from storm_on_spark.runtime.bolts.inputs import Input, taken_in
-from storm_on_spark.runtime.bolts.timing import Timing
 
 
 def delivery() -> Delivery:
@@ -24,12 +24,12 @@ def test_one_delivery_counts_as_it_does_among_others(size: int, acked: int, all_
     rows = [("storm",)] * size
     found = []
     for others in ([], [Input(delivery(), [], 0)]):  # an empty one adds nothing, and is a second one
-        inputs, ledger, timing = [Input(delivery(), rows, size), *others], Ledger(), Timing()
+        inputs, ledger, durations = [Input(delivery(), rows, size), *others], Ledger(), Durations()
         taken_in(inputs, ledger)
         ledger.acked += range(min(acked, size))
         clock = count()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("storm_on_spark.runtime.bolts.timing.perf_counter", lambda clock=clock: secs * next(clock))
-            list(timing.timed([(inputs[0].delivery, 0, rows)]))
-        found.append(timing.amounts(inputs, ledger, all_acked=all_acked))
+            patch.setattr("storm_on_spark.runtime.bolts.durations.perf_counter", lambda clock=clock: secs * next(clock))
+            list(durations.timed([(inputs[0].delivery, 0, rows)]))
+        found.append(durations.amounts(inputs, ledger, all_acked=all_acked))
     assert found[0] == found[1]

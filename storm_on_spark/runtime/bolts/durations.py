@@ -25,7 +25,7 @@ Source = tuple[str, str]
 """A component and a stream of it."""
 
 
-class Timing:
+class Durations:
     """Times the executions of one task."""
 
     def __init__(self) -> None:
