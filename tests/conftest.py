@@ -20,6 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 importlib.import_module("lengths")  # the profiles of property tests
+left_sockets = importlib.import_module("left_sockets")
 
 _TIERS = ("unit", "plan", "integration")
 _GRACE_SECS = 30.0
@@ -35,11 +36,14 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def pytest_configure() -> None:
-    """Lets Ctrl-C reach the programs under test, also when a shell started the tests in the background.
+def pytest_configure(config: pytest.Config) -> None:
+    """Watches sockets, and lets Ctrl-C reach the programs under test.
 
-    Such a shell ignores SIGINT, and a process inherits what is ignored from its parent.
+    A shell that starts the tests in the background ignores SIGINT, and a process inherits what is ignored from its
+    parent.
     """
+    left_sockets.watch()
+    config.pluginmanager.register(left_sockets)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import uuid
-import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -21,12 +19,7 @@ from storm_on_spark.xd.bus.kafka import Clients, KafkaBus, Seals
 from storm_on_spark.xd.bus.port import ChannelFeed, ModuleFeed, Place, Port
 from storm_on_spark.xd.dsl import Channel
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.slow,
-    # Of kafka-python: sockets of connections that a killed broker refuses.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 QUEUE = Channel("queue", "orders")
 
@@ -37,10 +30,6 @@ def brokers() -> Iterator[Replicas]:
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     with replicas() as found:
         yield found
-    # kafka-python leaves sockets to Python's garbage that a killed broker has refused.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
     logging.getLogger("kafka").setLevel(logging.NOTSET)
 
 
