@@ -296,6 +296,7 @@ class CompiledTopology:
         from storm_on_spark.runtime.live.client import LiveClient
         from storm_on_spark.runtime.live.execution.rounds import ROUNDS, last_executed_ms
         from storm_on_spark.runtime.live.processes.early import EarlyTasks
+        from storm_on_spark.runtime.live.processes.watch import LiveWatch
         from storm_on_spark.spark.checkpoint.location import location_of
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
@@ -424,6 +425,8 @@ class CompiledTopology:
                 early_tasks = EarlyTasks(live, spec, coordinator.look_at_live, settled)
                 stack.callback(early_tasks.close)
                 early_tasks.start()
+            if live is not None:
+                stack.enter_context(LiveWatch(start_id, coordinator.look_at_live, coordinator.metrics.add_reports))
             if began is not None:
                 began(lambda: coordinator.metrics.info(name, "ACTIVE", time.monotonic() - started, None))
             session = session_of()

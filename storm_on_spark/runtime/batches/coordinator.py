@@ -24,7 +24,7 @@ from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.runtime.batches.clock import Clock
 from storm_on_spark.runtime.batches.files import BatchFiles
-from storm_on_spark.runtime.batches.live_process import LiveProcess
+from storm_on_spark.runtime.batches.live_process import LiveProcess, Status
 from storm_on_spark.runtime.batches.metrics.counters import Metrics
 from storm_on_spark.runtime.batches.metrics.current_batch import BatchAtHand
 from storm_on_spark.runtime.batches.metrics.recorder import Recorder
@@ -91,7 +91,7 @@ class Coordinator:
     ) -> None:
         self._hold = hold
         self._make_host = make_host or self.host_class
-        self._live, self._spec = live, spec
+        self._live, self._spec, self._looking = live, spec, threading.Lock()
         self._plan: PlacedPlan = spec.plan
         self._folder = folder
         self.samples = SampleBook(folder)
@@ -303,16 +303,18 @@ class Coordinator:
         assert self._live is not None, "nothing goes live without it"
         return events.WasCut(self._live.barrier(barrier.start, barrier.written))
 
-    def look_at_live(self) -> None:
-        """Lets spouts know of the live process, and the rules whether tuples are executed there."""
+    def look_at_live(self) -> Status | None:
+        """Lets spouts know of the live process, and the rules whether tuples are executed there. Returns how it is."""
         if self._live is None:
-            return
-        found = self._live.look(self._clock.now_ms(), time.monotonic())
-        self.round_times.look(time.time(), found, self.metrics.spouts_secs, self.metrics.spout_totals().emitted)
-        self._step(events.WentLive(found is not None and found.live))
-        if found is not None:
-            for host in self._hosts:
+            return None
+        with self._looking:
+            found = self._live.look(self._clock.now_ms(), time.monotonic())
+            self.round_times.look(time.time(), found, self.metrics.spouts_secs, self.metrics.spout_totals().emitted)
+            self._step(events.WentLive(found is not None and found.live))
+        for host in self._hosts:
+            if found is not None:
                 host.send(messages.GoLive(str(self._live.path), found.pid))
+        return found
 
     def _do(self, instructions: Iterable[events.Instruction]) -> None:
         for instruction in instructions:

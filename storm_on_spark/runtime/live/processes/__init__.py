@@ -8,4 +8,5 @@ Begin with `process.py`.
     member.py          one of these other processes
     pulse.py           a thread that answers while the main thread executes a tuple
     early.py           the first live process of a new run, which the driver starts while Spark starts
+    watch.py           a thread of the driver that looks at the process also while Spark asks nothing
 """

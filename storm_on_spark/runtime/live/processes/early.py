@@ -46,7 +46,7 @@ class EarlyTasks:
     """
 
     def __init__(
-        self, client: LiveClient, spec: RunSpec, announce: Callable[[], None], settled: Callable[[], None]
+        self, client: LiveClient, spec: RunSpec, announce: Callable[[], object], settled: Callable[[], None]
     ) -> None:
         self._client = client
         self._spec = spec

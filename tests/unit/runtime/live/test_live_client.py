@@ -24,7 +24,7 @@ from endless import Endless
 from stormtest import ExecutorHost, Spouts
 from waiting import eventually
 
-from storm_on_spark.runtime.batches.live_process import Spent
+from storm_on_spark.runtime.batches.live_process import Spent, Status
 from storm_on_spark.runtime.batches.metrics.round_times import RoundTimes
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.codec import chunk
@@ -32,12 +32,14 @@ from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client
 from storm_on_spark.runtime.live.client import LiveClient, socket_of
 from storm_on_spark.runtime.live.messages import Adopt
+from storm_on_spark.runtime.live.processes.watch import LiveWatch
 from storm_on_spark.runtime.processes.run_folder import (
     MOST_SOCKET_PATH,
     make_private,
     new_start_id,
     remove_run_folder,
 )
+from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts.messages import GoLive, Message, Progress
 from storm_on_spark.runtime.spouts.spout_host import Executor
@@ -155,6 +157,28 @@ def test_a_process_beside_a_driver_that_is_killed_leaves_no_folder(start_id: str
     psutil.wait_procs([process], timeout=20)
     assert not process.is_running()
     assert not folder.exists()
+
+
+def test_a_watch_looks_until_its_end_and_reports_that_the_process_is_gone(start_id: str) -> None:
+    live = LiveClient(start_id)
+    looks: list[Status | None] = [None]
+    reported: list[Failure] = []
+
+    def look() -> Status | None:
+        looks.append(live.look(0, time.monotonic()))
+        return looks[-1]
+
+    with LiveWatch(start_id, look, reported.extend, 0.01):
+        process = start_and_wait(live, start_id)
+        eventually(lambda: looks[-1] is not None)
+        known = len(looks)
+        eventually(lambda: len(looks) > known + 5)
+        assert not reported
+        process.kill()
+        eventually(lambda: reported)
+    [failure] = reported
+    assert (failure.component, failure.fatal) == ("__system", False)
+    assert f"the live process {process.pid} ended unexpectedly (killed by SIGKILL)" in failure.message
 
 
 @pytest.fixture
