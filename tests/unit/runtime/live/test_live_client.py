@@ -126,19 +126,27 @@ def test_only_a_socket_on_which_nobody_listens_is_removed(start_id: str, monkeyp
     assert not live.listens()
 
 
-@pytest.mark.parametrize("secs", [0.0, 0.3, 3.0])
-def test_a_process_that_is_to_end_while_it_starts_leaves_no_folder(start_id: str, secs: float) -> None:
+def sleep_or_listen(secs: float | None, live: LiveClient) -> None:
+    """Sleeps while a process starts; for None, until it listens."""
+    if secs is None:
+        eventually(live.listens)
+    else:
+        time.sleep(secs)
+
+
+@pytest.mark.parametrize("secs", [0.0, 0.3, None])
+def test_a_process_that_is_to_end_while_it_starts_leaves_no_folder(start_id: str, secs: float | None) -> None:
     live = LiveClient(start_id)
     live.start(2)
     _, process = client.started[start_id]
-    time.sleep(secs)
+    sleep_or_listen(secs, live)
     process.send_signal(signal.SIGHUP)  # as Spark's daemon does when its executor is gone
     assert process.wait(60) == 0
     assert not live.path.parent.exists()
 
 
-@pytest.mark.parametrize("secs", [0.0, 0.3, 3.0])
-def test_a_process_beside_a_driver_that_is_killed_leaves_no_folder(start_id: str, secs: float) -> None:
+@pytest.mark.parametrize("secs", [0.0, 0.3, None])
+def test_a_process_beside_a_driver_that_is_killed_leaves_no_folder(start_id: str, secs: float | None) -> None:
     code = "\n".join(
         [
             "import os, sys, time",
@@ -152,7 +160,7 @@ def test_a_process_beside_a_driver_that_is_killed_leaves_no_folder(start_id: str
         assert driver.stdout is not None
         process = psutil.Process(int(driver.stdout.readline()))
         assert folder.exists()
-        time.sleep(secs)
+        sleep_or_listen(secs, LiveClient(start_id))
         driver.kill()
     psutil.wait_procs([process], timeout=20)
     assert not process.is_running()
