@@ -240,7 +240,7 @@ def _uncounted() -> Iterator[None]:
             took=lambda self, *_: None,
         ),
         _set("runtime.bolts.stage", sent_amounts=lambda sent: {}, bin_of=lambda milliseconds: 0),
-        _set("runtime.batches.recorder.Recorder", count=lambda self, *_: None),
+        _set("runtime.batches.metrics.recorder.Recorder", count=lambda self, *_: None),
         _set("metrics.latency.Latencies", add=lambda self, milliseconds: None),
     ):
         yield

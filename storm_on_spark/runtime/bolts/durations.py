@@ -155,10 +155,14 @@ def _settled(found: dict[Name, int], inputs: Sequence[Input], ledger: Ledger, al
         mean = found.get((names.EXECUTE_NS, *source), 0) / size if size else 0.0
         _count(found, (names.PROCESS_NS, *source), round(mean * acked.get(source, 0)))
     _process_bins(found, at_once, sum(sizes.values()))
+    waited: dict[Source, list[float]] = {}
     for held in ledger.acked_held:
-        _count(found, (names.ACKED, *held.source), 1)
-        _count(found, (names.PROCESS_NS, *held.source), round(held.seconds * 1e9))
-        _count(found, (names.PROCESS_BIN, bin_of(1e3 * held.seconds), ""), 1)
+        waited.setdefault(held.source, []).append(held.seconds)
+    for source, seconds in waited.items():
+        _count(found, (names.ACKED, *source), len(seconds))
+        _count(found, (names.PROCESS_NS, *source), round(sum(seconds) * 1e9))
+        for key, count in bins_of(1e3 * np.array(seconds)).items():
+            _count(found, (names.PROCESS_BIN, key, ""), count)
     for held in ledger.failed_held:
         _count(found, (names.FAILED, *held.source), 1)
 
