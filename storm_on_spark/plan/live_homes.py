@@ -31,8 +31,12 @@ def why_batches(components: Mapping[str, PlannedComponent], stages: Iterable[Sta
         return f"the tuples of {sinks} are written with each micro-batch"
     if waiting := next((part for part in components.values() if part.waits), None):
         return f"{waiting.id} {waiting.waits}"
-    if native := named(part for part in components.values() if part.kind is ComponentKind.NATIVE_SPOUT):
-        return f"Spark itself reads the rows of {native}, in micro-batches"
+    native = [part for part in components.values() if part.kind is ComponentKind.NATIVE_SPOUT]
+    if by_spark := [part for part in native if part.only_spark is not None]:
+        why = "".join(f"; {part.only_spark}" for part in by_spark if part.only_spark)
+        return f"Spark itself reads the rows of {named(by_spark)}, in micro-batches{why}"
+    if native and not settings.asked:
+        return f"Spark reads the rows of {named(native)} faster, in micro-batches; topology.profile: realtime is sooner"
     if settings.spouts != "driver":
         return "spouts on executors are not heard between micro-batches"
     if not any(stage.kind in WITH_STATE for stage in stages):

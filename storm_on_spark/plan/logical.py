@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from storm_on_spark.api.sink import SinkBolt, WritesByNumber
 from storm_on_spark.api.topology import ComponentKind, Topology
-from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlannedComponent, Stage
+from storm_on_spark.plan.model import Edge, EdgeKind, Operator, PlannedComponent, Stage, only_spark
 from storm_on_spark.plan.timers import timers_of
 
 
@@ -90,6 +90,7 @@ class LogicalGraph:
                     sink=isinstance(spec.component, SinkBolt),
                     by_number=isinstance(spec.component, WritesByNumber),
                     waits=getattr(spec.component, "waits_because", ""),
+                    only_spark=only_spark(spec),
                 )
                 for component, spec in sorted(self.topology.components.items())
             }

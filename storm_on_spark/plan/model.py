@@ -14,8 +14,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from storm_on_spark.api.reading import ReadsItself
 from storm_on_spark.api.streams.grouping import Grouping
-from storm_on_spark.api.topology import ComponentKind, Topology
+from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
 
 
 class StageKind(Enum):
@@ -70,11 +71,23 @@ class PlannedComponent:
 
     waits: str = ""
     """Why its tuples have to wait for micro-batches, in words after its name; see `BaseRichBolt.waits_because`."""
+    only_spark: str | None = None
+    """Why only Spark can read its rows, as a clause, which may be empty; None if its task can, or if it is none of
+    Spark's; see `ReadsItself`."""
 
     @property
     def planned_first(self) -> bool:
         """Whether it writes a micro-batch under its plan, so nothing may be executed before there is one."""
         return self.sink or self.by_number
+
+
+def only_spark(spec: ComponentSpec) -> str | None:
+    """Returns why only Spark can read the rows of a component; see `PlannedComponent.only_spark`."""
+    if spec.kind is not ComponentKind.NATIVE_SPOUT:
+        return None
+    if isinstance(spec.component, ReadsItself):
+        return spec.component.only_spark_because or None
+    return ""
 
 
 @dataclass(frozen=True)

@@ -298,6 +298,7 @@ class CompiledTopology:
         from storm_on_spark.runtime.live.processes.early import EarlyTasks
         from storm_on_spark.runtime.live.processes.watch import LiveWatch
         from storm_on_spark.spark.checkpoint.location import location_of
+        from storm_on_spark.spark.checkpoint.readers import Readers
         from storm_on_spark.spark.checkpoint.stored import open_checkpoint
         from storm_on_spark.spark.checkpoint.temporary import check_temporary
         from storm_on_spark.spark.query.durability import MachineDurability, drop_torn, durability_of
@@ -388,6 +389,8 @@ class CompiledTopology:
                 drop_torn(store.location.path)
                 if durability == "machine":
                     durable = MachineDurability(store.location.path)
+            readers = Readers(store.root, plan)
+            spec = dataclasses.replace(spec, readers=readers.begin(by_task=spec.realtime))
             written = Written(plan, manifest.storm_id, OffsetLog(store.root), durable)
             if not at_once:  # nothing that is live writes there
                 written.open(session_of())
@@ -397,7 +400,7 @@ class CompiledTopology:
                 stack.callback(spouts.close)
                 make_host = spouts.host
             live = LiveClient(start_id, ReportSettings.of(plan.conf).stall_secs) if spec.realtime else None
-            valves = Valves()
+            valves = Valves(set(plan.native_spouts) - spec.read_by_spark)
             outlets, recorder = Outlets(plan.conf), Recorder(inside(store.own, "metrics"))
             coordinator = Coordinator(
                 spec,
@@ -443,6 +446,7 @@ class CompiledTopology:
             # If a spout opens and fails immediately, the topology has failed.
             if early and not coordinator.has_opened(early[0].task):
                 raise topology_failed(name, early[0])
+            readers.settle(coordinator.reached)
             if early_tasks is not None:
                 with interrupts.let_through(), interruptible():
                     early_tasks.hand_over()

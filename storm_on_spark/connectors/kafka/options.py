@@ -60,6 +60,46 @@ _UNTRANSLATED: Final[Mapping[str, str]] = {
 """Settings of kafka-python's that Kafka's own client has in another form."""
 
 
+LEAST: Final = "minoffsetspertrigger"
+"""The option for the least records of a micro-batch, in small letters."""
+_OF_BATCHES: Final = frozenset(
+    {
+        LEAST,
+        "maxtriggerdelay",
+        "minpartitions",
+        "maxrecordsperpartition",
+        "kafkaconsumer.polltimeoutms",
+        "fetchoffset.numretries",
+        "fetchoffset.retryintervalms",
+        "groupidprefix",
+        "kafka.max.poll.records",
+    }
+)
+"""Options that say how Spark divides and fetches records, and not which."""
+_LOGIN: Final = ("kafka.ssl.", "kafka.sasl.", "kafka.security.")
+"""How Spark's client logs in. kafka-python, by which offsets are committed, is told by the configuration."""
+
+
+def only_for_spark(config: KafkaSpoutConfig, options: Mapping[str, str]) -> str:
+    """Returns which options of Spark's source the task's reader doesn't have, as a clause; "" if there are none.
+
+    Example:
+        >>> config = KafkaSpoutConfig.builder("127.0.0.1:9092", "lines").set_group_id("count").build()
+        >>> only_for_spark(config, {"minPartitions": "8", "kafka.isolation.level": "read_committed"})
+        "only Spark's source has the option kafka.isolation.level; set_prop tells both readers"
+    """
+    told = {f"kafka.{name}": value for name, value in kafka_properties(config.properties).items()}
+    only = [
+        name
+        for name, value in options.items()
+        if name.lower() not in _OF_BATCHES and not name.startswith(_LOGIN) and told.get(name) != value
+    ]
+    if not only:
+        return ""
+    several = "s" if len(only) > 1 else ""
+    return f"only Spark's source has the option{several} {', '.join(sorted(only))}; set_prop tells both readers"
+
+
 def checked_for_spark(config: KafkaSpoutConfig, options: Mapping[str, str]) -> None:
     """Does nothing where Spark's source can do what is configured.
 

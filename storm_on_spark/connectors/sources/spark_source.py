@@ -63,6 +63,9 @@ class KeptRows:
         self.positions: dict[Any, Any] = {}
         #: By name: the ids of what is read, such as topics. One that was deleted and created again has another.
         self.ids: dict[str, str] = {}
+        #: What the task has read itself, and the change of reader with which it last began to; see `ReadsItself`.
+        self.read: Any = None
+        self.change = 0
 
 
 class SparkSourceSpout(NativeSpout):

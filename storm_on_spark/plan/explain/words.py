@@ -122,7 +122,10 @@ def what_is_live(plan: PlacedPlan) -> str | None:
     # Whoever has many cores asks why one is busy.
     alone = f", in one process on one core (topology.workers allows up to {most})" if most > 1 else ""
     shared = f", in {processes} processes" if processes > 1 else alone
-    return f"all tasks of bolts and acker{shared}; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"
+    of_native = ", ".join(plan.native_spouts)
+    reading = f"; {of_native} read{'s' * (len(plan.native_spouts) == 1)} without Spark" if plan.native_spouts else ""
+    checkpoint = f"; a micro-batch each {settings.checkpoint_ms} ms is a checkpoint"
+    return f"all tasks of bolts and acker{shared}{reading}{checkpoint}"
 
 
 def where_state_lives(component: PlannedComponent, plan: PlacedPlan) -> str | None:

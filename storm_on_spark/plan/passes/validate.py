@@ -12,8 +12,9 @@ from storm_on_spark.api.streams.constants import SYSTEM_PREFIX, is_system_id
 from storm_on_spark.api.streams.grouping import GROUPINGS, DirectGrouping, Grouping, KeyedGrouping
 from storm_on_spark.api.streams.stream import GlobalStreamId
 from storm_on_spark.api.text.wording import did_you_mean, kind_of, quoted
-from storm_on_spark.api.topology import ComponentKind, ComponentSpec, Topology
+from storm_on_spark.api.topology import ComponentSpec, Topology
 from storm_on_spark.plan.logical import LogicalGraph
+from storm_on_spark.plan.model import only_spark
 from storm_on_spark.plan.passes.graph import distances, find_cycle, successors
 from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.plan.timers import timers_of
@@ -48,10 +49,11 @@ def validate(graph: LogicalGraph) -> LogicalGraph:
 def _live_problems(graph: LogicalGraph) -> Iterator[_Problem]:
     if LiveSettings.of(graph.conf).asked:
         for spec in graph.topology.spouts.values():
-            if spec.kind is ComponentKind.NATIVE_SPOUT:
+            if (reason := only_spark(spec)) is not None:
+                why = f" ({reason})" if reason else ""
                 yield _Problem(
-                    f"{label(spec.id, is_spout=True)}: Spark brings its rows in micro-batches, which do no work with "
-                    "the profile realtime; choose the profile latency, or a spout in Python",
+                    f"{label(spec.id, is_spout=True)}: Spark brings its rows in micro-batches{why}, which do no work "
+                    "with the profile realtime; choose the profile latency, or a spout in Python",
                     spec.id,
                 )
 

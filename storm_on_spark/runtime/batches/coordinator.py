@@ -89,14 +89,11 @@ class Coordinator:
         hold: Callable[[frozenset[str]], None] | None = None,
         recorder: Recorder | None = None,
     ) -> None:
-        self._hold = hold
         self._make_host = make_host or self.host_class
-        self._live, self._spec, self._looking = live, spec, threading.Lock()
+        self._live, self._spec, self._hold, self._looking = live, spec, hold, threading.Lock()
         self._plan: PlacedPlan = spec.plan
-        self._folder = folder
         self.samples = SampleBook(folder)
-        self._clock = clock
-        self._on_failure = on_failure
+        self._folder, self._clock, self._on_failure = folder, clock, on_failure
         self._durable = durable
         #: Micro-batches that ran here, of whose commit it isn't sure that it would survive.
         self._unsynced: list[int] = []
@@ -104,6 +101,8 @@ class Coordinator:
         settings, tracking = BatchSettings.of(spec.plan.conf), TrackingSettings.of(spec.plan.conf)
         self._groups = spout_groups(spec.plan)
         self.round_times = RoundTimes()
+        #: By task, how far it had read when it was opened; see `ReadsItself`.
+        self.reached: dict[int, tuple[int, str | None] | None] = {}
         self._reading = ReadingRules(
             {
                 spec.plan.components[native].tasks[0]: self._wiring.settings(SpoutSettings, native).max_pending
@@ -121,7 +120,7 @@ class Coordinator:
             clock_runs=clock.started_at is not None,
             checkpoint_secs=LiveSettings.of(spec.plan.conf).checkpoint_ms / 1000,
             checkpoint_bytes=self._least_log_bytes() // _CHECKPOINTS_A_LOG,
-            pace=self.pace if not spec.plan.native_spouts else beside_native(self.pace),
+            pace=beside_native(self.pace) if spec.read_by_spark else self.pace,
         )
         #: Held while the rules take a step, never while a message is sent: its receiver may be waiting for an answer.
         self._changed = threading.Condition()
@@ -134,7 +133,7 @@ class Coordinator:
         self._telling = threading.Lock()
         self._completed = threading.Event()
         self.metrics = Metrics(spec.plan, storm_id=spec.storm_id, port=spec.port, recorder=recorder)
-        self.at_hand = BatchAtHand(folder, others=bool(spec.plan.native_spouts))
+        self.at_hand = BatchAtHand(folder, others=bool(spec.read_by_spark))
         #: Its number among all that ever ran on the checkpoint, and the numbers of the hosts that it starts.
         self._owner = 0
         self._starts = itertools.count(1)
@@ -429,6 +428,8 @@ class Coordinator:
             assert isinstance(message, (messages.Ready, messages.Failed, messages.Progress, messages.Idle)), message
             if isinstance(message, messages.Failed):
                 self.metrics.add_failure(message.failure)
+            elif isinstance(message, messages.Ready):
+                self.reached[message.task] = message.reached
             with self._changed:  # counters and rules change together; see `settled`
                 if isinstance(message, messages.Progress):
                     self.metrics.add_spout(message)

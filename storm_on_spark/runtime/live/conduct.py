@@ -54,9 +54,10 @@ def micro_batch(
     run: tuple[str, bytes],
     state_of: Callable[[int], StateAccess],
     values: Callable[[], Mapping[Key, bytes]],
-    start: Offset,
-    end: Offset,
+    bounds: tuple[Offset, Offset] | None,
     execute: Callable[[], Iterable[Row]],
+    *,
+    only_log: bool = True,
 ) -> Iterator[Row]:
     """Yields the rows of a micro-batch.
 
@@ -66,24 +67,31 @@ def micro_batch(
         run: start id and specification.
         state_of: gives the state of a task.
         values: returns the contents of the state store.
-        start: where the micro-batch begins.
-        end: where it ends.
+        bounds: where the micro-batch begins and ends; None if nothing is in the log, and Spark has read rows.
         execute: executes it from the log.
+        only_log: whether all of it is in the log. No live process knows of rows that Spark has read.
     """
     own, key = state_of(NOBODY), worker.wiring.system_key
+    if bounds is None:
+        # The state is another one than that of any live process, and all rounds come later.
+        yield from execute()
+        after = os.urandom(16)
+        _goes_on(worker, own.get(_NAME) or BEGINNING, after, Offset())
+        own.put(_NAME, after)
+        return
+    start, end = bounds
     token = own.get(_NAME) or (BEGINNING if start == Offset() else None)
-    cut = client.fetch(token, start, end)
+    cut = client.fetch(token, start, end) if only_log else None
     if cut is not None:
         _write(cut, state_of)
         own.put(_NAME, cut.token)
         yield from ((key, body) for body in cut.rows)
         return
-    again = None if token is None else caught_up(worker, token, values, start, end)
+    again = caught_up(worker, token, values, start, end) if token is not None and only_log else None
     before, token = token, os.urandom(16)
     carried: list[bytes] = []
-    more = False
+    more = before is not None and (again is not None or not only_log) and _goes_on(worker, before, token, end)
     if again is not None:
-        more = before is not None and _goes_on(worker, before, token, end)
         _write(again, state_of)
         carried = [body for body in again.rows if _is_carried(body)]
         yield from ((key, body) for body in again.rows)

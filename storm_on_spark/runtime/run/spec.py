@@ -9,13 +9,14 @@ import io
 import pickle
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
 from storm_on_spark.api.errors import ComponentError, StormError
+from storm_on_spark.api.reading import Reader
 from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.plan.live_homes import processes_of
@@ -51,11 +52,18 @@ class RunSpec:
     """The topology's worker hooks, cloudpickled one by one."""
     port: int = NO_PORT
     """The port of the slot that runs the topology."""
+    readers: Mapping[str, Reader] = field(default_factory=dict)
+    """By native spout, who reads its rows; Spark where it has none."""
 
     @property
     def realtime(self) -> bool:
         """Whether tuples are executed between micro-batches."""
         return processes_of(self.plan) > 0
+
+    @property
+    def read_by_spark(self) -> frozenset[str]:
+        """The spouts whose rows Spark reads."""
+        return frozenset(name for name in self.plan.native_spouts if not self.readers.get(name, Reader()).by_task)
 
     def dumps(self) -> bytes:
         """Returns the specification as bytes for other processes of this run."""

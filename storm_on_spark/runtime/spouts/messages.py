@@ -132,6 +132,8 @@ class Ready:
 
     task: int
     written: Mark
+    reached: tuple[int, str | None] | None = None
+    """How far the task of a native spout has read; see `ReadsItself.reached`."""
 
 
 @dataclass(frozen=True, slots=True)

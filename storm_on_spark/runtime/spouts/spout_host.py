@@ -32,6 +32,7 @@ from storm_on_spark.runtime.run.spec import load_spec
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts import messages
 from storm_on_spark.runtime.spouts.live_line import LineChanged, LiveLine
+from storm_on_spark.runtime.spouts.native.task import NativeSpoutTask
 from storm_on_spark.runtime.spouts.opening import open_loop
 from storm_on_spark.runtime.spouts.pacing import RestRules
 from storm_on_spark.runtime.spouts.task_loop import TaskLoop
@@ -244,7 +245,8 @@ class SpoutHost:
         """Opens a task's spout and log, on its executor's thread."""
         self._breath.note_executor(self.component_of(task), self._by_task[task].tasks)
         loop = open_loop(self._run, self._setup, task, self.clock, self.send)
-        self.send(messages.Ready(task, loop.task.log.written))
+        reached = loop.task.reached() if isinstance(loop.task, NativeSpoutTask) else None
+        self.send(messages.Ready(task, loop.task.log.written, reached))
         return loop
 
     def clock(self) -> int:

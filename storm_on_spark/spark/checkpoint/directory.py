@@ -7,6 +7,7 @@ read it as any other. What Storm on Spark adds is in its subfolder `storm`:
     storm/lock            held while the topology runs; in a directory only
     storm/owner.json      which driver of a cluster may run on it, in a directory; see `owner`
     storm/owners/         its present and past owners, in a store; see `store_fence`
+    storm/readers.json    who reads the rows of native spouts, Spark or their tasks; see `readers`
     storm/spouts/TASK/    the spout logs
     storm/outcomes/       acks and fails that a spout may have to be told again
     storm/carried/        tuples of back edges on their way to the next micro-batch

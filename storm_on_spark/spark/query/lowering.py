@@ -63,7 +63,8 @@ def _code_with_tasks(spark: SparkSession) -> Iterator[None]:
 
 def _native(spark: SparkSession, spec: RunSpec, settings: SourceSettings, component: str) -> DataFrame:
     """Returns what a native spout's rows become for the first operator."""
-    rows = spec.instance(component).read(spark)
+    spout = spec.instance(component)
+    rows = (spout.read if component in spec.read_by_spark else spout.read_nothing)(spark)
     if not isinstance(rows, DataFrame) or not rows.isStreaming:
         raise ComponentError(component, None, "read", "it must return a streaming DataFrame, as spark.readStream makes")
     if (why := not_replayable(rows)) is not None:

@@ -74,15 +74,25 @@ def execute_beside(
     Args:
         run: start id and specification.
         worker: this process's instances.
-        rows: the one that stands for the micro-batch.
+        rows: the one that stands for the micro-batch, and any that Spark has read itself.
         execute: executes the operator for that row.
         state_of: gives the state of a task.
         values: returns the state of all tasks.
     """
     client = LiveClient(run[0], worker.wiring.settings(ReportSettings).stall_secs)
-    for row in rows:
-        start, end = offsets_of(row)
-        yield from micro_batch(client, worker, run, state_of, values, start, end, partial(execute, [row]))
+    rows = list(rows)
+    bounds = next((offsets_of(row) for row in rows if is_offsets(row)), None)
+    # Spark has read rows itself only in a micro-batch that it planned before this run.
+    yield from micro_batch(
+        client,
+        worker,
+        run,
+        state_of,
+        values,
+        bounds,
+        partial(execute, rows),
+        only_log=len(rows) == (bounds is not None),
+    )
 
 
 def _folder(worker: Worker) -> Folder:

@@ -284,8 +284,7 @@ class LiveSpark(SimulatedSpark):
                 (self.spec.start_id, b""),
                 noted,
                 values,
-                start,
-                end,
+                (start, end),
                 lambda: super(LiveSpark, self).executed(worker, operator, chunks, info, noted),
             )
         )

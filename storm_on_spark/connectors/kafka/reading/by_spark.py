@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from storm_on_spark.api.errors import ConfigError
+from storm_on_spark.api.reading import Reader, ReadsItself
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.task.collector import SpoutOutputCollector
@@ -15,8 +16,17 @@ from storm_on_spark.connectors.kafka.config import DEAD_LETTER_FIELDS, KafkaSpou
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
 from storm_on_spark.connectors.kafka.jars import SOURCE, SOURCE_CLASS
 from storm_on_spark.connectors.kafka.lag import shown
-from storm_on_spark.connectors.kafka.offsets import Partition
-from storm_on_spark.connectors.kafka.options import checked_for_spark, source_options
+from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
+from storm_on_spark.connectors.kafka.options import LEAST, checked_for_spark, only_for_spark, source_options
+from storm_on_spark.connectors.kafka.reading.by_task import (
+    TaskReader,
+    begun_at,
+    first_undone,
+    moved,
+    position_in,
+    position_of,
+    taken_over,
+)
 from storm_on_spark.connectors.kafka.records import DefaultRecordTranslator, KafkaRecord, KafkaTuple, as_bytes, as_text
 from storm_on_spark.connectors.sources.spark_source import SparkSourceSpout
 from storm_on_spark.spark.session.jars import use
@@ -31,8 +41,10 @@ MessageId = tuple[str, int, int]
 """Topic, partition and offset."""
 
 
-class KafkaSpout(SparkSourceSpout):
+class KafkaSpout(SparkSourceSpout, ReadsItself):
     """Emits the records of Kafka's topics; Spark reads them itself, by its own source.
+
+    With the profile `realtime` the spout's task reads them, as that of a `PlainKafkaSpout` does.
 
     The message id of a tuple is (topic, partition, offset). How far Spark has read is in the topology's checkpoint: a
     restart continues exactly there. What is committed to the consumer group follows behind it, up to the first record
@@ -57,6 +69,7 @@ class KafkaSpout(SparkSourceSpout):
     """
 
     dead_letter_fields = DEAD_LETTER_FIELDS
+    _reader = Reader()
 
     def __init__(
         self,
@@ -99,13 +112,16 @@ class KafkaSpout(SparkSourceSpout):
             KafkaSpoutError: Kafka doesn't say what the group has committed, or has no such topic.
             SetupError: the jars of the source can't be had.
         """
+        return self._source(spark, self._most, self._options)
+
+    def _source(self, spark: SparkSession, most: int, given: Mapping[str, str]) -> DataFrame:
         from pyspark.sql import functions as sf
 
         config = self._config
         asks = config.first_poll_offset_strategy.name.startswith("UNCOMMITTED")
         use(spark, SOURCE, SOURCE_CLASS)
         committed = committed_offsets(config) if asks else None
-        options = source_options(config, committed, self._most, self._options, headers=self._shows_all)
+        options = source_options(config, committed, most, given, headers=self._shows_all)
         rows = spark.readStream.format("kafka").options(**options).load()
         if not self._shows_all:
             return rows.select(*_RAW)  # the others cost time for each record
@@ -181,6 +197,8 @@ class KafkaSpout(SparkSourceSpout):
     def open(self, conf: Mapping[str, Any], context: TopologyContext, collector: SpoutOutputCollector) -> None:
         """Prepares the task; Kafka is not contacted yet."""
         super().open(conf, context, collector)
+        self._given: tuple[Any, ...] = conf, context, collector
+        self._task: TaskReader | None = None
         self._name = f'Kafka spout "{context.this_component_id}" (task {context.this_task_id})'
         self._clients: Clients | None = None
         self._next_commit = 0.0
@@ -194,20 +212,27 @@ class KafkaSpout(SparkSourceSpout):
         return [*message_id, row["key"], row["value"], row.get("timestamp", -1), _headers(row), reason, failures]
 
     def passed(self, position: Mapping[Partition, int]) -> None:
-        """Notes how far has been read."""
+        """Notes how far Spark has read."""
+        if self._reader.by_task:
+            return  # the task has begun behind it
         ends = self._rows.positions
         ends.update({partition: max(end, ends.get(partition, 0)) for partition, end in position.items()})
 
     def committable(self) -> dict[Partition, int]:
         """Returns, by partition, the first offset that is not done."""
         found: dict[Partition, int] = dict(self._rows.positions)
-        for topic, partition, offset in self.kept_messages():
-            found[topic, partition] = min(offset, found.get((topic, partition), offset))
-        return found
+        read: Offsets = self._rows.read or Offsets()
+        for partition, offsets in read.partitions.items():
+            found[partition] = offsets.low if offsets.pending else max(offsets.position, found.get(partition, 0))
+        return first_undone(found, self.kept_messages())
 
     def next_tuple(self) -> None:
-        """Emits tuples again that are due, and from time to time has offsets committed."""
+        """Emits tuples again that are due, and from time to time has offsets committed; in real time reads, too."""
         super().next_tuple()
+        task = self._task_reader()
+        if task is not None and self._reader.by_task:
+            task.next_tuple()
+            return
         if self._clients is None:
             self._clients = Clients(self._config, 0, 1, self._name)
         if self._clients.failure is not None:
@@ -218,10 +243,33 @@ class KafkaSpout(SparkSourceSpout):
             self._next_commit = now + self._config.offset_commit_period_ms / 1000
             self._clients.look_for_ids()
             self._commit()
+        if task is not None:
+            task.emit_failed(self._clients)
+
+    def ack(self, message_id: Any) -> None:
+        """Forgets the record."""
+        if message_id in self._rows.again:
+            super().ack(message_id)
+        elif (task := self._task_reader()) is not None:
+            task.ack(message_id)
+
+    def fail(self, message_id: Any) -> None:
+        """Lets the record wait for its next attempt, or gives it up."""
+        if message_id in self._rows.again:
+            super().fail(message_id)
+        elif (task := self._task_reader()) is not None:
+            task.fail(message_id)
+
+    @property
+    def _known_ids(self) -> dict[str, str]:
+        """The ids of topics. The task may have gone on with a topic that was made again."""
+        read: Offsets | None = self._rows.read
+        return self._rows.ids if read is None else {**self._rows.ids, **read.topic_ids}
 
     def _check_ids(self, ids: Mapping[str, str]) -> None:
-        known = self._rows.ids
+        known = self._known_ids
         for topic, now in ids.items():
+            self._rows.ids.setdefault(topic, now)
             if known.setdefault(topic, now) != now:
                 raise KafkaSpoutError(
                     f"{self._name}: topic {topic} was deleted and created again, and Spark's source would continue "
@@ -230,10 +278,14 @@ class KafkaSpout(SparkSourceSpout):
 
     def deactivate(self) -> None:
         """Requests a commit of all offsets that may be committed."""
+        if self._task is not None and self._reader.by_task:
+            self._task.deactivate()
         self._commit()
 
     def close(self) -> None:
-        """Commits all offsets that may be committed, and ends the client."""
+        """Commits all offsets that may be committed, and ends the clients."""
+        if self._task is not None and self._reader.by_task:
+            self._task.close()
         self._commit()
         if self._clients is not None:
             self._clients.close()
@@ -241,7 +293,44 @@ class KafkaSpout(SparkSourceSpout):
 
     def _commit(self) -> None:
         if self._clients is not None:
-            self._clients.commit(self.committable(), self._rows.ids)
+            self._clients.commit(self.committable(), self._known_ids)
+
+    # --- in real time, where the task reads ---------------------------------------------------------------
+
+    @property
+    def only_spark_because(self) -> str:
+        """Why only Spark can read: an option of its source's that the task's reader does not have."""
+        return only_for_spark(self._config, self._options)
+
+    def read_nothing(self, spark: SparkSession) -> DataFrame:
+        """Returns Spark's source, which gives no more than was planned."""
+        return self._source(spark, 0, {name: self._options[name] for name in self._options if name.lower() != LEAST})
+
+    def read_by(self, reader: Reader) -> None:
+        """Notes who reads."""
+        self._reader = reader
+
+    def reached(self) -> tuple[int, str | None]:
+        """Returns how far the task has read."""
+        read: Offsets | None = self._rows.read
+        ends = {} if read is None else {each: offsets.position for each, offsets in read.partitions.items()}
+        return self._rows.change, position_of(ends) if ends else None
+
+    moved = staticmethod(moved)
+    position_in = staticmethod(position_in)
+    begun_at = staticmethod(begun_at)
+
+    def _task_reader(self) -> TaskReader | None:
+        """Returns the task's reader; None if it neither reads nor has read. Only once the state is restored."""
+        if self._task is None:
+            rows, reader = self._rows, self._reader
+            if reader.by_task and rows.change < reader.change:
+                rows.read, rows.change = taken_over(rows.read, reader.start, rows.ids), reader.change
+                rows.positions = {}
+            if rows.read is not None:
+                self._task = TaskReader(self._config, rows.read, self.kept_messages)
+                self._task.open(*self._given)
+        return self._task
 
 
 def _headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:

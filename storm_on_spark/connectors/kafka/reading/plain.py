@@ -120,10 +120,7 @@ class PlainKafkaSpout(BaseRichSpout):
     def next_tuple(self) -> None:
         """Emits the next record, or those that are due again. Never waits for Kafka."""
         now = now_ms()
-        clients = self._clients
-        if clients is None:
-            clients = self._clients = Clients(self._config, *self._share, self._name)
-            self._replay = Replay(clients, self.offsets)
+        clients = self._clients or self._use(Clients(self._config, *self._share, self._name))
         if clients.failure is not None:
             raise clients.failure
         self._tell_trouble(clients)
@@ -135,6 +132,10 @@ class PlainKafkaSpout(BaseRichSpout):
         if not self._emit_waiting(clients):
             self._read(clients)
             self._emit_waiting(clients)
+
+    def _use(self, clients: Clients) -> Clients:
+        self._clients, self._replay = clients, Replay(clients, self.offsets)
+        return clients
 
     def ack(self, message_id: MessageId) -> None:
         """Notes that a record is done."""
@@ -252,10 +253,14 @@ class PlainKafkaSpout(BaseRichSpout):
         self._gone = {partition: offset for partition, offset in self._gone.items() if partition in partitions}
         self._is_assigned = True
 
+    def committable(self) -> dict[Partition, int]:
+        """Returns, by partition, the first offset that is not done."""
+        return self.offsets.committable()
+
     def _commit(self) -> None:
         # AT_MOST_ONCE has committed before it emitted.
         if self._clients is not None and self.offsets.partitions and not self._commits_first:
-            self._clients.commit(self.offsets.committable(), self.offsets.topic_ids)
+            self._clients.commit(self.committable(), self.offsets.topic_ids)
 
     def _tell_trouble(self, clients: Clients) -> None:
         trouble = clients.trouble

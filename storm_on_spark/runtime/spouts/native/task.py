@@ -6,12 +6,16 @@ and replayed rows go through the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from storm_on_spark.api.task.context import TopologyContext
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
+from storm_on_spark.runtime.run.spec import RunSpec
+from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.spouts.spout_task import SpoutTask
 from storm_on_spark.runtime.tracking import acker
 from storm_on_spark.runtime.tracking.fold import U8Array
@@ -22,6 +26,19 @@ _REASONS = {acker.FAILED: "a bolt failed its tuple", acker.TIMED_OUT: "its tuple
 
 class NativeSpoutTask(SpoutTask):
     """A `NativeSpout`'s task, opened and restored; arguments and errors are those of `SpoutTask`."""
+
+    def __init__(self, spec: RunSpec, wiring: Wiring, context: TopologyContext, *args: Any, **more: Any) -> None:
+        self._reader = spec.readers.get(context.this_component_id)
+        super().__init__(spec, wiring, context, *args, **more)
+
+    def _open(self, conf: Mapping[str, Any], context: TopologyContext, state: bytes | None) -> None:
+        if self._reader is not None:
+            self.spout.read_by(self._reader)
+        super()._open(conf, context, state)
+
+    def reached(self) -> tuple[int, str | None] | None:
+        """Returns how far the task has read, if it can; see `ReadsItself.reached`."""
+        return None if self._reader is None else self._guard("reached", self.spout.reached)
 
     def settle(self, batch: int, roots: U64Array, codes: U8Array, left: Sequence[bytes] = ()) -> None:
         """Tells the spout which rows were not acked, and the outcomes of the rows that it emitted again.

@@ -26,9 +26,14 @@ _REPORTING: Final = "org.apache.spark.sql.connector.read.streaming.SupportsAdmis
 
 
 class Valves:
-    """Holds the sources of a query's native spouts."""
+    """Holds the sources of a query's native spouts.
 
-    def __init__(self) -> None:
+    Args:
+        always: those whose rows the spout's task reads, so that Spark never does.
+    """
+
+    def __init__(self, always: Collection[str] = ()) -> None:
+        self._always = frozenset(always)
         #: By component: where its sources stand among those of the query.
         self._places: Mapping[str, Collection[int]] = {}
         self._lock = threading.Lock()
@@ -54,6 +59,7 @@ class Valves:
 
     def hold(self, components: frozenset[str]) -> None:
         """Lets the sources of all components read but of these; it counts for micro-batches that are planned later."""
+        components |= self._always
         if components == self._held:
             return
         with self._lock:
@@ -63,7 +69,7 @@ class Valves:
             except Py4JError as error:
                 log.debug("the sources of a query that ends are not held: %s", error)
                 return
-        for component in sorted(components - self._held):
+        for component in sorted(components - self._held - self._always):
             log.info('native spout "%s" reads nothing for now: too many of its messages are not done', component)
         for component in sorted(self._held - components):
             log.info('native spout "%s" reads again', component)

@@ -240,8 +240,9 @@ def test_a_topic_that_was_made_again_ends_the_topology_and_its_old_offsets_count
         assert {values[2] for values in running.captured().values("kafka")} == set("ABCDE")
 
 
+@pytest.mark.parametrize("profile", ["latency", "realtime"])
 def test_keys_and_values_that_are_no_text_are_bytes_and_aborted_records_are_left_out(
-    nothing_left_behind, spark_session, kafka
+    nothing_left_behind, spark_session, kafka, profile
 ) -> None:
     topic = kafka.topic()
     kafka.transaction(topic, "a")
@@ -252,7 +253,8 @@ def test_keys_and_values_that_are_no_text_are_bytes_and_aborted_records_are_left
     builder.set_spout("translated", KafkaSpout(made.build()))
     plain = made.set_group_id(f"{topic}-columns").set_record_translator(DefaultRecordTranslator())
     builder.set_spout("columns", KafkaSpout(plain.build()))
-    with running_topology(builder.create_topology(), spark=spark_session) as running:
+    conf = {"topology.profile": profile}
+    with running_topology(builder.create_topology(), conf=conf, spark=spark_session) as running:
         captured = running.wait_until(
             lambda found: len(found.values("translated")) == len(found.values("columns")) == 2, 60
         )

@@ -1,0 +1,80 @@
+"""`KafkaSpout` in real time, where its task reads: the same records as from Spark's source, and each by one reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from kafka_broker import Kafka
+from processes import killed, script
+from pyspark.sql import SparkSession
+from topologies.kafka_readers import conf_of, counts, kafka_readers
+from waiting import eventually
+
+from storm_on_spark.testing import running_topology
+from storm_on_spark.testing.plugin import kafka_server
+
+__all__ = ["kafka_server"]
+
+PART = 100
+PROFILES = ("latency", "realtime", "throughput", "realtime", "latency")
+GROWS_AT = 3
+"""At which of these starts the topic has one more partition."""
+STARTS = (
+    ("realtime", "at a record"),  # before Spark's first micro-batch
+    ("latency", "at a record"),
+    ("realtime", "at a record"),
+    ("latency", "after Spark's log is changed"),
+)
+"""The profile of each start, and what its driver dies of."""
+
+
+def run(
+    spark: SparkSession, kafka: Kafka, topic: str, folder: Path, profile: str, sent: int, held: int = -1, parts: int = 2
+) -> None:
+    """Runs the topology until all numbers are counted that were sent and are not held, and committed up to there."""
+    topology, conf, seen = kafka_readers(kafka.server.bootstrap_servers, topic), conf_of(folder, profile, held), "seen"
+    done = sent - (held >= 0)
+
+    def committed() -> list[int]:
+        return [kafka.committed(topic, topic, number) or 0 for number in range(parts)]
+
+    with running_topology(topology, conf=conf, spark=spark, capture=()):
+        eventually(lambda: (folder / seen).exists() and (folder / seen).read_text() == str(done), profile)
+        eventually(lambda: sum(committed()) == done, lambda: f"committed are {committed()}, and not {done}")
+    assert counts(spark, folder) == Counter(number for number in range(sent) if number != held), profile
+
+
+def test_the_reader_changes_with_the_profile_and_what_failed_before_is_read_again_by_any(
+    nothing_left_behind: None, spark_session: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    topic, parts, sent = kafka.topic(2), 2, 0
+    for number, profile in enumerate(PROFILES):
+        if number == GROWS_AT:
+            parts = 3
+            kafka.grow(topic, parts)
+        kafka.send(topic, *map(str, range(sent, sent + PART)), partition=(number + 2) % parts)
+        sent += PART
+        held = -1 if number == len(PROFILES) - 1 else sent - 1
+        run(spark_session, kafka, topic, tmp_path, profile, sent, held, parts)
+
+
+def test_each_record_is_counted_once_wherever_the_driver_is_killed(
+    spark_session: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    topic, sent = kafka.topic(2), 0
+    for number, (profile, death) in enumerate(STARTS):
+        kafka.send(topic, *map(str, range(sent, sent + PART)), partition=number % 2)
+        sent += PART
+        at_record = death == "at a record"
+        if at_record:
+            (tmp_path / "poison").write_text(str(sent - PART // 2))
+        arguments = (kafka.server.bootstrap_servers, topic, str(tmp_path), profile, "never" if at_record else death)
+        with script(tmp_path / "tmp", "-m", "topologies.kafka_readers", *arguments) as process:
+            eventually(lambda process=process: process.poll() is not None, f"{number}: the death {death}")
+            assert killed(process), (number, process.communicate())
+        assert not (tmp_path / "poison").exists()
+    for profile in ("latency", "realtime"):
+        kafka.send(topic, *map(str, range(sent, sent + PART)))
+        sent += PART
+        run(spark_session, kafka, topic, tmp_path, profile, sent)
