@@ -31,8 +31,9 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 _NOTES = "storm/readers.json"
+_ENTRY_VERSION = "v1"
 _BEFORE_SOURCES = 2
-"""Lines of an entry in Spark's offset log before those of the sources: a version, and what is said of the batch."""
+"""Lines of an entry in Spark's offset log before those of the sources: the version, and what is said of the batch."""
 
 
 class Readers:
@@ -82,7 +83,9 @@ class Readers:
                 was = self._notes[name] = replace(was, moving_to=None)
                 self._write()
             if by_task and not was.by_task:
+                self._force()  # should the machine fail, Spark's offset log must not end before this position
                 self._notes[name] = Reader(was.change + 1, by_task=True, start=self._planned(name))
+                self._write()
             stays = was.by_task and not by_task and self._has_planned_rows(name)
             if stays:
                 log.warning(
@@ -91,8 +94,6 @@ class Readers:
                     name,
                 )
             self.now[name] = replace(self._notes.get(name, was), by_task=by_task or stays)
-        if by_task:
-            self._write()
         return self.now
 
     def settle(self, reached: Mapping[int, tuple[int, str | None] | None]) -> None:
@@ -112,9 +113,7 @@ class Readers:
             if change < note.change:
                 position = note.start  # it has read nothing since
             if position is not None:
-                if (folder := self._root.local_path()) is not None:
-                    # Should the machine fail, the spout log must not end before this position.
-                    sync_file_system(folder)
+                self._force()  # nor the spout log
                 self._notes[name] = replace(note, moving_to=position)
                 self._write()
                 self._move(name, position)
@@ -127,6 +126,8 @@ class Readers:
         name = f"offsets/{batch}"
         try:
             lines = self._root.read(name).decode().split("\n")
+            if lines[0] != _ENTRY_VERSION:
+                raise ValueError(f"its version is {lines[0]:.20}, and not {_ENTRY_VERSION}")
             if len(lines) < _BEFORE_SOURCES + 1 + max(self._places.values()):
                 raise ValueError("sources are missing")
         except (OSError, ValueError) as error:
@@ -179,6 +180,15 @@ class Readers:
             lines[line] = spout.moved(None if lines[line] == "-" else lines[line], to)
             self._replace(f"offsets/{batch}", "\n".join(lines).encode())
 
+    def _force(self) -> None:
+        """Forces to the disk what others have written without."""
+        if (folder := self._root.local_path()) is None:
+            return  # a store keeps what was written
+        try:
+            sync_file_system(folder)
+        except OSError as error:
+            raise CheckpointError(f"{self._root.url} can't be written: {error}") from error
+
     def _replace(self, name: str, data: bytes) -> None:
         folder, _, file = name.rpartition("/")
         try:
@@ -203,8 +213,6 @@ class Readers:
             raise CheckpointError(f"{self._root.url}/{_NOTES} can't be read: {error}") from error
 
     def _write(self) -> None:
-        if not self._notes:
-            return
         data = {"version": VERSION, "spouts": {name: asdict(note) for name, note in self._notes.items()}}
         try:
             self._root.put(_NOTES, json.dumps(data, indent=1, sort_keys=True).encode())

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lengths import examples
 
 from storm_on_spark import BaseBasicBolt, CheckpointError, InvalidTopologyError, TopologyBuilder, compile_topology
 from storm_on_spark.connectors.kafka import KafkaSpout, KafkaSpoutConfig
@@ -182,7 +183,7 @@ class World:
 RUN = st.tuples(st.booleans(), st.integers(-1, 6), st.lists(st.integers(0, 6), max_size=4))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(RUN, max_size=9))
 def test_each_record_is_in_the_state_once_wherever_the_driver_is_killed(runs) -> None:
     world = World()
@@ -206,10 +207,21 @@ def test_notes_of_another_version_or_for_another_kind_of_spout_are_refused() -> 
     disk.put("storm/readers.json", json.dumps({"version": 2, "spouts": {}}).encode())
     with pytest.raises(CheckpointError, match="version"):
         Readers(disk, PLAN)
+    disk.put("storm/readers.json", b"{}")
+    with pytest.raises(CheckpointError, match=r"memory/storm/readers\.json can't be read"):
+        Readers(disk, PLAN)
     note = {"change": 1, "by_task": True, "start": None}
     disk.put("storm/readers.json", json.dumps({"version": 1, "spouts": {"other": note}}).encode())
     with pytest.raises(CheckpointError, match='spout "other" has read its rows itself'):
         Readers(disk, PLAN)
+
+
+def test_an_offset_log_of_another_version_is_neither_read_nor_changed() -> None:
+    disk = Disk()
+    disk.put("offsets/0", b"v2\n{}\n{}\n{}")
+    with pytest.raises(CheckpointError, match="memory/offsets/0 can't be read: its version is v2, and not v1"):
+        Readers(disk, PLAN).begin(by_task=True)
+    assert "storm/readers.json" not in disk.files
 
 
 def test_where_the_task_may_read_and_why_not() -> None:
