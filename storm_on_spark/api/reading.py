@@ -23,6 +23,8 @@ class Reader:
     """Whether the spout's task reads, and not Spark."""
     start: str | None = None
     """The position from which the task reads, as in Spark's offset log; None to begin as for the first time."""
+    planned: bool = False
+    """Whether Spark had planned a micro-batch with rows in front of that position, and not committed it."""
     moving_to: str | None = None
     """The position that is being written into Spark's offset log; None if that is whole."""
 
@@ -30,7 +32,8 @@ class Reader:
 class ReadsItself(ABC):
     """The part of a `NativeSpout` whose task can read the rows in place of Spark.
 
-    Positions are texts, as Spark's source has them in its offset log.
+    Positions are texts, as Spark's source has them in its offset log. They are read from the disk: what makes no sense
+    raises a `ValueError` that says so.
     """
 
     @property
@@ -59,11 +62,19 @@ class ReadsItself(ABC):
 
     @abstractmethod
     def moved(self, position: str | None, to: str) -> str:
-        """Returns a position of Spark's source, with the parts of another one in place of its own."""
+        """Returns a position of Spark's source, with the parts of another one in place of its own.
+
+        Raises:
+            ValueError: one of them is no position.
+        """
 
     @abstractmethod
     def position_in(self, begun: bytes) -> str:
-        """Returns the position in the file in which Spark's source keeps where it began."""
+        """Returns the position in the file in which Spark's source keeps where it began.
+
+        Raises:
+            ValueError: it has another format.
+        """
 
     @abstractmethod
     def begun_at(self, position: str) -> bytes:

@@ -66,6 +66,8 @@ class KeptRows:
         #: What the task has read itself, and the change of reader with which it last began to; see `ReadsItself`.
         self.read: Any = None
         self.change = 0
+        #: Whether a micro-batch that Spark had planned before is not known to be done.
+        self.planned = False
 
 
 class SparkSourceSpout(NativeSpout):

@@ -18,6 +18,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.api.reading import Reader, ReadsItself
@@ -84,7 +85,9 @@ class Readers:
                 self._write()
             if by_task and not was.by_task:
                 self._force()  # should the machine fail, Spark's offset log must not end before this position
-                self._notes[name] = Reader(was.change + 1, by_task=True, start=self._planned(name))
+                start = self._in_entry(name, self._last[0])
+                planned = self._has_planned_rows(name)
+                self._notes[name] = Reader(was.change + 1, by_task=True, start=start, planned=planned)
                 self._write()
             stays = was.by_task and not by_task and self._has_planned_rows(name)
             if stays:
@@ -130,9 +133,16 @@ class Readers:
                 raise ValueError(f"its version is {lines[0]:.20}, and not {_ENTRY_VERSION}")
             if len(lines) < _BEFORE_SOURCES + 1 + max(self._places.values()):
                 raise ValueError("sources are missing")
+            for spout, place in self._places.items():
+                self._check(spout, lines[_BEFORE_SOURCES + place], none="-")
         except (OSError, ValueError) as error:
             raise CheckpointError(f"Spark's offset log {self._root.url}/{name} can't be read: {error}") from error
         return lines
+
+    def _check(self, name: str, position: str | None, none: str | None = None) -> None:
+        """Raises a ValueError for what is neither a position of the spout's source, nor what stands for none."""
+        if position != none:
+            self._spouts[name].moved(None, str(position))
 
     def _in_entry(self, name: str, batch: int) -> str | None:
         """Returns where a micro-batch ends for a spout; None if Spark's source has no position yet."""
@@ -143,10 +153,15 @@ class Readers:
         return self._begun(name)
 
     def _begun(self, name: str) -> str | None:
+        file = self._begin_file(name)
         try:
-            return self._spouts[name].position_in(self._root.read(self._begin_file(name)))
+            position = self._spouts[name].position_in(self._root.read(file))
+            self._check(name, position)
         except FileNotFoundError:
             return None
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{self._root.url}/{file}, of Spark's source, can't be read: {error}") from error
+        return position
 
     def _begin_file(self, name: str) -> str:
         return f"sources/{self._places[name]}/0"
@@ -157,9 +172,6 @@ class Readers:
         planned, committed = last_batch(self._root, "offsets"), last_batch(self._root, "commits")
         last = -1 if planned is None else planned
         return last, last == (-1 if committed is None else committed)
-
-    def _planned(self, name: str) -> str | None:
-        return self._in_entry(name, self._last[0])
 
     def _has_planned_rows(self, name: str) -> bool:
         """Whether a micro-batch runs again that Spark has planned with rows of its own source."""
@@ -206,11 +218,21 @@ class Readers:
             data = json.loads(self._root.read(_NOTES))
             if data["version"] != VERSION:
                 raise CheckpointError(other_format(f"{self._root.url}/{_NOTES}", data["version"], VERSION))
-            return {name: Reader(**note) for name, note in data["spouts"].items()}
+            return {name: self._noted(name, **note) for name, note in data["spouts"].items()}
         except FileNotFoundError:
             return {}  # Spark has read all there is
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CheckpointError(f"{self._root.url}/{_NOTES} can't be read: {error}") from error
+
+    def _noted(self, name: str, **note: Any) -> Reader:
+        reader = Reader(**note)
+        for said, kind in ((reader.change, int), (reader.by_task, bool), (reader.planned, bool)):
+            if type(said) is not kind:
+                raise ValueError(f"{said!r:.100} is no {kind.__name__}")
+        for position in (reader.start, reader.moving_to):
+            if name in self._spouts:
+                self._check(name, position)
+        return reader
 
     def _write(self) -> None:
         data = {"version": VERSION, "spouts": {name: asdict(note) for name, note in self._notes.items()}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -36,7 +37,7 @@ class Leftovers:
         """Returns everything that exists now."""
         queries = [] if spark is None else spark.streams.active
         return cls(
-            frozenset(thread for thread in threading.enumerate() if not _is_py4j(thread)),
+            frozenset(thread for thread in threading.enumerate() if not _is_py4j(thread) and not _has_ended(thread)),
             frozenset(
                 (process.pid, " ".join(process.command)[:200])
                 for process in descendants()
@@ -101,6 +102,16 @@ def own_temporary_folder(parent: Path) -> Iterator[Path]:
             del os.environ["TMPDIR"]
         else:
             os.environ["TMPDIR"] = variable
+
+
+def _has_ended(thread: threading.Thread) -> bool:
+    """Whether a thread that Python lists for good is gone.
+
+    What a thread destroys as its last act may log: Py4J's connection of the thread does. A record names its thread, and
+    before 3.13 Python makes a `_DummyThread` for one that it has just taken off its list, and never removes that.
+    """
+    is_dummy = isinstance(thread, threading._DummyThread)  # noqa: SLF001 # it has no public name
+    return is_dummy and thread.ident not in sys._current_frames()  # nothing else tells
 
 
 def _is_py4j(thread: threading.Thread) -> bool:

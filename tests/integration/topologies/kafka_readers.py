@@ -1,7 +1,7 @@
-"""Numbers of a topic, counted: read by Spark or by the spout's task, and killed where the reader changes.
+"""Numbers of a topic, counted: read by Spark or by the spout's task, and ended where the reader changes or at a number.
 
-`python -m topologies.kafka_readers SERVERS TOPIC FOLDER PROFILE DEATH` counts until it is killed. DEATH says when it
-kills itself: `never`, or one of `DEATHS`.
+`python -m topologies.kafka_readers SERVERS TOPIC FOLDER PROFILE END` counts until it is ended. END says how: one of
+`AT_A_NUMBER`, or of `DEATHS`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ DEATHS = {
     "after Spark's log is changed": ("_replace", True),
 }
 """A method of `Readers`, and whether the driver dies once it has returned."""
+AT_A_NUMBER = {"killed": signal.SIGKILL, "interrupted": signal.SIGINT, "a bolt raises": None}
+"""What comes to the driver once the number in the file `poison` is counted."""
 
 
 class CountEach(BaseBasicBolt):
-    """Counts each number, and fails one of them. At the number in the file `poison` it kills the driver, once."""
+    """Counts each number, and fails one of them. At the number in the file `poison` it ends the topology, once."""
 
     def prepare(self, conf: Any, context: Any) -> None:
         self.counts: Counter[int] = Counter()
@@ -45,7 +47,9 @@ class CountEach(BaseBasicBolt):
             poison = self.folder / "poison"
             if poison.exists() and number == int(poison.read_text()):
                 poison.unlink()
-                os.kill(int((self.folder / "driver").read_text()), signal.SIGKILL)
+                if (what := AT_A_NUMBER[self.conf["test.end"]]) is None:
+                    raise ValueError("the bolt raises")
+                os.kill(int((self.folder / "driver").read_text()), what)
         collector.emit([number])
 
     def declare_output_fields(self, declarer: Any) -> None:
@@ -82,7 +86,7 @@ def counts(spark: Any, folder: Path) -> Counter[int]:
     return sum((state["counts"] for state in states), Counter())
 
 
-def conf_of(folder: Path, profile: str, held: int = -1) -> dict[str, object]:
+def conf_of(folder: Path, profile: str, held: int = -1, end: str = "killed") -> dict[str, object]:
     return {
         "topology.profile": profile,
         "topology.partitions": 1,
@@ -90,6 +94,7 @@ def conf_of(folder: Path, profile: str, held: int = -1) -> dict[str, object]:
         "topology.checkpoint.dir": str(folder / "checkpoint"),
         "test.folder": str(folder),
         "test.held": held,
+        "test.end": end,
     }
 
 
@@ -106,12 +111,12 @@ def dying(death: str) -> None:
     setattr(Readers, name, die)
 
 
-def main(servers: str, topic: str, folder: str, profile: str, death: str) -> None:
+def main(servers: str, topic: str, folder: str, profile: str, end: str) -> None:
     (Path(folder) / "driver").write_text(str(os.getpid()))
-    if death != "never":
-        dying(death)
+    if end in DEATHS:
+        dying(end)
     with LocalCluster() as cluster:
-        cluster.submit_topology("test", conf_of(Path(folder), profile), kafka_readers(servers, topic))
+        cluster.submit_topology("test", conf_of(Path(folder), profile, end=end), kafka_readers(servers, topic))
         cluster.await_completion("test", 600)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections import Counter
 from types import SimpleNamespace
 
@@ -113,7 +114,9 @@ class World:
 
     def by_task(self, task: KafkaSpout, steps: list[int]) -> None:
         reader = task._task_reader()  # noqa: SLF001 # without Kafka, next_tuple would call for it
-        self.again()
+        if again := self.again():
+            assert reader.committable() == {}, "the group is ahead of the checkpoint"
+            task.passed({PLACE: again})
         for step in steps:
             self.end += step
             # As a look-up finds it, where nobody has read yet.
@@ -143,14 +146,16 @@ class World:
                 return
             self.counted.update(range(begin, self.end))
 
-    def again(self) -> None:
-        """Spark executes the last micro-batch again, if it is not committed."""
+    def again(self) -> int:
+        """Spark executes the last micro-batch again if it isn't committed; returns the end of its rows, 0 for none."""
         last = self.last("offsets")
         if last > self.last("commits"):
             begin, end = self.offset(last - 1) if last else self.begun(), self.offset(last)
             assert begin <= end, "Spark's source ends the query"
             self.counted.update(range(begin, end))
             self.disk.put(f"commits/{last}", b"v1")
+            return end if begin < end else 0
+        return 0
 
     def batch(self, end: int | None, committed: bool) -> None:
         self.begun()
@@ -216,12 +221,50 @@ def test_notes_of_another_version_or_for_another_kind_of_spout_are_refused() -> 
         Readers(disk, PLAN)
 
 
-def test_an_offset_log_of_another_version_is_neither_read_nor_changed() -> None:
+def notes(**changes: object) -> bytes:
+    note = {"change": 1, "by_task": False, "start": None, **changes}
+    return json.dumps({"version": 1, "spouts": {"kafka": note}}).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "sentence"),
+    [
+        ("offsets/0", b"v2\n{}\n{}\n{}", "offsets/0 can't be read: its version is v2, and not v1"),
+        ("offsets/0", b"v1\n{}\n{}", "offsets/0 can't be read: sources are missing"),
+        ("offsets/0", b'v1\n{}\n{}\n{"a":{"0":-1}}', 'read: {"a":{"0":-1}} names no offsets of Kafka\'s topics'),
+        ("offsets/0", b'v1\n{}\n{}\n{"a":{"0":9223372036854775808}}', "names no offsets"),
+        ("offsets/0", b'v1\n{}\n{}\n{"a":{"x":1}}', "names no offsets"),
+        ("offsets/0", b'v1\n{}\n{}\n{"a":7}', "names no offsets"),
+        ("offsets/0", b"v1\n{}\n{}\n" + b"[" * 100_000, "names no offsets"),
+        ("offsets/0", b"\xff", "offsets/0 can't be read"),
+        ("sources/1/0", b"\0v2\n{}", "sources/1/0, of Spark's source, can't be read: it begins with"),
+        ("sources/1/0", b'\0v1\n{"a":{"0":true}}', "sources/1/0, of Spark's source, can't be read"),
+        ("storm/readers.json", b'{"version": 1, "spouts": []}', "readers.json can't be read"),
+        ("storm/readers.json", notes(change="1"), "readers.json can't be read: '1' is no int"),
+        ("storm/readers.json", notes(by_task=1), "readers.json can't be read: 1 is no bool"),
+        ("storm/readers.json", notes(start=5), "readers.json can't be read: 5 names no offsets"),
+        ("storm/readers.json", notes(moving_to="{"), "readers.json can't be read: { names no offsets"),
+    ],
+)
+def test_what_makes_no_sense_on_the_disk_is_refused_and_nothing_is_changed(name, data, sentence) -> None:
     disk = Disk()
-    disk.put("offsets/0", b"v2\n{}\n{}\n{}")
-    with pytest.raises(CheckpointError, match="memory/offsets/0 can't be read: its version is v2, and not v1"):
+    disk.put(name, data)
+    before = dict(disk.files)
+    with pytest.raises(CheckpointError, match=re.escape(sentence)):
         Readers(disk, PLAN).begin(by_task=True)
-    assert "storm/readers.json" not in disk.files
+    assert disk.files == before
+
+
+def test_no_offset_is_committed_to_the_group_before_the_last_micro_batch_of_spark_is_done() -> None:
+    world = World()
+    world.run(by_task=False, writes=-1, steps=[1, 4])  # planned and not committed
+    reader = Readers(world.disk, PLAN).begin(by_task=True)["kafka"]
+    assert (reader.start, reader.planned) == ('{"lines":{"0":5}}', True)
+    task = world.opened(reader)
+    inside = task._task_reader()  # noqa: SLF001
+    assert inside.committable() == {}
+    task.passed({PLACE: 5})
+    assert inside.committable() == {PLACE: 5}
 
 
 def test_where_the_task_may_read_and_why_not() -> None:

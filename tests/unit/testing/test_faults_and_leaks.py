@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import subprocess
@@ -91,6 +92,41 @@ def test_no_leaks_names_threads_processes_and_files(tmp_path: Path) -> None:
     assert "threads: <Thread(left-thread" in text
     assert f"processes: ({left[0].pid}, " in text
     assert "files: left-file" in text
+
+
+class LogsAtItsEnd:
+    """As Py4J's connection of a thread does: a record names the thread that makes it."""
+
+    def __del__(self) -> None:
+        threading.current_thread()
+
+
+def test_a_thread_that_logs_as_its_last_act_is_no_leak_once_it_has_ended() -> None:
+    def hold() -> None:
+        mine.it = LogsAtItsEnd()
+
+    mine, stop = threading.local(), threading.Event()
+    with no_leaks(timeout=10):
+        thread = threading.Thread(target=hold)
+        thread.start()
+        thread.join()
+
+    def stay() -> None:
+        threading.current_thread()  # Python did not start it, and knows it from here on
+        known.set()
+        stop.wait()
+
+    def leak() -> None:
+        with no_leaks(timeout=0.05):
+            _thread.start_new_thread(stay, ())
+            known.wait()
+
+    known = threading.Event()
+    try:
+        with pytest.raises(AssertionError, match="threads: <_DummyThread"):
+            leak()
+    finally:
+        stop.set()
 
 
 def test_the_temporary_folder_is_put_back(tmp_path: Path) -> None:

@@ -214,6 +214,7 @@ class KafkaSpout(SparkSourceSpout, ReadsItself):
     def passed(self, position: Mapping[Partition, int]) -> None:
         """Notes how far Spark has read."""
         if self._reader.by_task:
+            self._rows.planned = False
             return  # the task has begun behind it
         ends = self._rows.positions
         ends.update({partition: max(end, ends.get(partition, 0)) for partition, end in position.items()})
@@ -251,6 +252,7 @@ class KafkaSpout(SparkSourceSpout, ReadsItself):
         if message_id in self._rows.again:
             super().ack(message_id)
         elif (task := self._task_reader()) is not None:
+            self._rows.planned = False  # no tuple of the task's is executed before it
             task.ack(message_id)
 
     def fail(self, message_id: Any) -> None:
@@ -326,9 +328,9 @@ class KafkaSpout(SparkSourceSpout, ReadsItself):
             rows, reader = self._rows, self._reader
             if reader.by_task and rows.change < reader.change:
                 rows.read, rows.change = taken_over(rows.read, reader.start, rows.ids), reader.change
-                rows.positions = {}
+                rows.positions, rows.planned = {}, reader.planned
             if rows.read is not None:
-                self._task = TaskReader(self._config, rows.read, self.kept_messages)
+                self._task = TaskReader(self._config, rows, self.kept_messages)
                 self._task.open(*self._given)
         return self._task
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -10,7 +11,10 @@ from storm_on_spark.connectors.kafka.clients import Clients, now_ms
 from storm_on_spark.connectors.kafka.config import KafkaSpoutConfig
 from storm_on_spark.connectors.kafka.offsets import Offsets, Partition
 from storm_on_spark.connectors.kafka.reading.plain import MessageId, PlainKafkaSpout
+from storm_on_spark.connectors.sources.spark_source import KeptRows
 
+_NUMBER: Final = re.compile("[0-9]{1,10}")
+_MOST: Final = 2**63 - 1
 _FILE: Final = b"\0v1\n"
 """What precedes the position in the file in which Spark's source keeps where it began."""
 
@@ -20,24 +24,27 @@ class TaskReader(PlainKafkaSpout):
 
     Args:
         config: of the spout.
-        offsets: what it has read, and reads on from.
+        rows: what the spout saves; `read` has the offsets that are read on from.
         kept: returns the message ids of rows that Spark has read and that are not done.
     """
 
     def __init__(
-        self, config: KafkaSpoutConfig, offsets: Offsets, kept: Callable[[], Iterable[tuple[str, int, int]]]
+        self, config: KafkaSpoutConfig, rows: KeptRows, kept: Callable[[], Iterable[tuple[str, int, int]]]
     ) -> None:
         super().__init__(config)
-        self._given, self._kept = offsets, kept
+        self._rows, self._kept = rows, kept
 
     def open(self, *given: Any) -> None:
         """Prepares the reader, with its offsets."""
         super().open(*given)
-        self.offsets = self._given
+        self.offsets = self._rows.read
 
     def committable(self) -> dict[Partition, int]:
-        """Returns, by partition, the first offset that is not done, whoever has read it."""
-        return first_undone(super().committable(), self._kept())
+        """Returns, by partition, the first offset that is not done, whoever has read it.
+
+        There is none until the last micro-batch of Spark's is done: its rows are before those of the task.
+        """
+        return {} if self._rows.planned else first_undone(super().committable(), self._kept())
 
     def emit_failed(self, clients: Clients) -> None:
         """Emits failed records of its own again, and reads nothing new.
@@ -92,12 +99,28 @@ def first_undone(ends: Mapping[Partition, int], undone: Iterable[MessageId]) -> 
 def positions_of(position: str | None) -> dict[Partition, int]:
     """Returns the offsets in a position of Spark's source.
 
+    Raises:
+        ValueError: it is none.
+
     Example:
         >>> positions_of('{"lines":{"1":5}}'), positions_of(None)
         ({('lines', 1): 5}, {})
+        >>> positions_of('{"lines":{"1":-5}}')
+        Traceback (most recent call last):
+        ValueError: {"lines":{"1":-5}} names no offsets of Kafka's topics
     """
-    topics: Mapping[str, Mapping[str, int]] = {} if position is None else json.loads(position)
-    return {(topic, int(number)): offset for topic, parts in topics.items() for number, offset in parts.items()}
+    if position is None:
+        return {}
+    found = {}
+    try:
+        for topic, parts in json.loads(position).items():
+            for number, offset in parts.items():
+                if not (_NUMBER.fullmatch(number) and type(offset) is int and 0 <= offset <= _MOST):
+                    raise ValueError(number)
+                found[topic, int(number)] = offset
+    except (ValueError, AttributeError, RecursionError):
+        raise ValueError(f"{position:.100} names no offsets of Kafka's topics") from None
+    return found
 
 
 def position_of(offsets: Mapping[Partition, int]) -> str:
@@ -126,11 +149,16 @@ def moved(position: str | None, to: str) -> str:
 def position_in(begun: bytes) -> str:
     """Returns the position in the file in which Spark's source keeps where it began.
 
+    Raises:
+        ValueError: it has another format.
+
     Example:
         >>> position_in(begun_at('{"a":{"0":1}}'))
         '{"a":{"0":1}}'
     """
-    return begun.removeprefix(b"\0").partition(b"\n")[2].decode()
+    if not begun.startswith(_FILE):
+        raise ValueError(f"it begins with {begun[:20]!r}, and not with {_FILE!r}")
+    return begun.removeprefix(_FILE).decode()
 
 
 def begun_at(position: str) -> bytes:
