@@ -95,6 +95,7 @@ def conf_of(folder: Path, profile: str, held: int = -1, end: str = "killed") -> 
         "test.folder": str(folder),
         "test.held": held,
         "test.end": end,
+        "topology.fail.fast": AT_A_NUMBER.get(end, 0) is None,
     }
 
 

@@ -21,6 +21,7 @@ from storm_on_spark.testing.plugin import kafka_server
 
 __all__ = ["kafka_server"]
 
+LOGS = "offsets", "commits"
 PART = 100
 END_SECS = 30
 """How long a run may take to end after Ctrl-C; it is asked to drain."""
@@ -63,6 +64,8 @@ def test_each_record_is_counted_once_by_either_reader_after_a_failure_and_ctrl_c
         with pytest.raises(TopologyFailedError, match="the bolt raises"):
             cluster.await_completion("a", PATIENCE_SECS)
     # Spark's micro-batch with these rows is planned and not done. The task reads what comes behind them.
+    planned, done = ({entry.name for entry in (tmp_path / "checkpoint" / log).glob("[0-9]*")} for log in LOGS)
+    assert planned > done
     kafka.send(topic, *map(str, range(PART, 2 * PART)), partition=1)
     poison.write_text(str(PART + PART // 2))
     with script(
