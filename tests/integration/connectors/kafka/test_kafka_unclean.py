@@ -69,7 +69,10 @@ def test_a_spout_goes_on_as_auto_offset_reset_says_and_its_lag_reaches_zero(
             tester.spout.close()
 
 
-@pytest.mark.parametrize("passed", [False, True], ids=["at a record", "behind an aborted one"])
+@pytest.mark.parametrize(
+    "passed",
+    [pytest.param(False, id="at a record", marks=pytest.mark.soak), pytest.param(True, id="behind an aborted one")],
+)
 def test_a_spout_that_did_not_run_meanwhile_notices_after_its_restart(
     brokers: Replicas, caplog: pytest.LogCaptureFixture, passed: bool
 ) -> None:
