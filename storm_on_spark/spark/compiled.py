@@ -342,9 +342,8 @@ class CompiledTopology:
                 log.warning("%s", self.warning)
             location = None if checkpoint is None else location_of(checkpoint)
             wanted_conf = self.session_conf()
-            coming = spark or ComingSession.local(
-                lambda: local_session(None, wanted_conf, checkpoint), None, wanted_conf
-            )
+            local = partial(local_session, None, wanted_conf, checkpoint)
+            coming = spark or ComingSession.local(local, None, wanted_conf)
 
             def session_of() -> SparkSession:
                 with interrupts.let_through() if coming.session is None else contextlib.nullcontext():
@@ -418,8 +417,7 @@ class CompiledTopology:
             interrupts.check()
             # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
-            planned = store.planned()
-            own = store.own
+            planned, own = store.planned(), store.own
             executed_ms = last_executed_ms(own / ROUNDS, planned) if live and isinstance(own, Path) else None
             coordinator.launch(planned, store.committed(), executed_ms)
             early_tasks = None

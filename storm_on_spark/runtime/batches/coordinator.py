@@ -99,8 +99,7 @@ class Coordinator:
         self._unsynced: list[int] = []
         self._wiring = Wiring(spec.plan)
         settings, tracking = BatchSettings.of(spec.plan.conf), TrackingSettings.of(spec.plan.conf)
-        self._groups = spout_groups(spec.plan)
-        self.round_times = RoundTimes()
+        self._groups, self.round_times = spout_groups(spec.plan), RoundTimes()
         #: By task, how far it had read when it was opened; see `ReadsItself`.
         self.reached: dict[int, tuple[int, str | None] | None] = {}
         self._reading = ReadingRules(
