@@ -39,6 +39,8 @@ _START_SECS = 5.0
 _SLOW_SECS = 30.0
 """How long a started process may take to listen before another is started."""
 
+NOT_STARTED = "tuples wait for micro-batches, as the live process can't be started"
+
 started: dict[str, tuple[float, subprocess.Popen[bytes]]] = {}
 #: Start id -> the live process that this process started last for that run, and when.
 _said: set[str] = set()
@@ -58,6 +60,15 @@ def pulse_of(start_id: str) -> Path:
 def busy_of(start_id: str) -> Path:
     """Returns the path of the file that names the task being executed; see `busy`."""
     return run_folder(start_id) / "busy"
+
+
+def why_no_socket(start_id: str) -> str:
+    """Returns why the live process can't have a socket; "" if it can."""
+    path = socket_of(start_id)
+    size = len(os.fsencode(path))
+    if size <= MOST_SOCKET_PATH:
+        return ""
+    return f"its socket {path} has a path of {size} bytes, and {MOST_SOCKET_PATH} are allowed; set TMPDIR"
 
 
 class LiveClient:
@@ -118,11 +129,8 @@ class LiveClient:
         Returns:
             The process; None if none was started.
         """
-        size = len(os.fsencode(self.path))
-        if size > MOST_SOCKET_PATH:
-            self._say(
-                f"its socket {self.path} has a path of {size} bytes, and {MOST_SOCKET_PATH} are allowed; set TMPDIR"
-            )
+        if reason := why_no_socket(self._start_id):
+            self._say(reason)
             return None
         now = time.monotonic()
         started_at, former = started.get(self._start_id, (-_START_SECS, None))
@@ -148,7 +156,7 @@ class LiveClient:
     def _say(self, reason: str) -> None:
         if self._start_id not in _said:
             _said.add(self._start_id)
-            log.warning("tuples wait for micro-batches, as the live process can't be started: %s", reason)
+            log.warning("%s: %s", NOT_STARTED, reason)
 
     def _ask(self, question: object, path: Path | None = None) -> Any:
         path = path or self.path

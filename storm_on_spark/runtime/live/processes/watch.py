@@ -28,7 +28,7 @@ class LiveWatch:
     Args:
         start_id: the run.
         look: looks once; returns how the process is, None if there is none. Called on this thread.
-        report: takes errors of the topology: that the process has ended is one, from which the topology recovers.
+        report: takes errors of the topology that don't end it: that the process has ended, or can't have a socket.
         secs: how often it looks.
     """
 
@@ -56,12 +56,17 @@ class LiveWatch:
 
     def _run(self) -> None:
         known: int | None = None
+        if reason := client.why_no_socket(self._start_id):
+            self._tell(f"{client.NOT_STARTED}: {reason}")
         while not self._over.wait(self._secs):
             status = self._look()
             found = None if status is None else status.pid
             if known is not None and found != known and not self._over.is_set():
-                self._report([Failure(SYSTEM_COMPONENT, SYSTEM_TASK, self._sentence(known), fatal=False)])
+                self._tell(self._sentence(known))
             known = found
+
+    def _tell(self, sentence: str) -> None:
+        self._report([Failure(SYSTEM_COMPONENT, SYSTEM_TASK, sentence, fatal=False)])
 
     def _sentence(self, pid: int) -> str:
         _, process = client.started.get(self._start_id, (0.0, None))

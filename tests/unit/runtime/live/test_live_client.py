@@ -78,15 +78,20 @@ def test_a_live_process_that_ends_at_once_is_logged_once(
     assert "the live process can't be started: it ended with status 1" in record.getMessage()
 
 
-def test_a_path_that_is_too_long_for_a_socket_is_logged_once(
+def test_a_path_that_is_too_long_for_a_socket_is_logged_once_and_reported(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(client, "socket_of", lambda start_id: Path("/", "long" * 30, start_id))
-    live = LiveClient(uuid.uuid4().hex)
+    start_id = uuid.uuid4().hex
+    live = LiveClient(start_id)
     live.start(1)
     live.start(1)
     [record] = caplog.records
     assert "are allowed; set TMPDIR" in record.getMessage()
+    reported: list[Failure] = []
+    with LiveWatch(start_id, lambda: None, reported.extend):
+        [failure] = eventually(lambda: reported)
+    assert failure.message == record.getMessage()
 
 
 def test_the_driver_of_a_development_cluster_may_have_a_live_process(monkeypatch: pytest.MonkeyPatch) -> None:
