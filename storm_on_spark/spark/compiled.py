@@ -293,7 +293,7 @@ class CompiledTopology:
     ) -> TopologyQuery:
         from storm_on_spark.runtime.batches.metrics.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
-        from storm_on_spark.runtime.live.client import LiveClient, why_no_socket
+        from storm_on_spark.runtime.live.client import LiveClient, no_socket
         from storm_on_spark.runtime.live.execution.rounds import ROUNDS, last_executed_ms
         from storm_on_spark.runtime.live.processes.early import EarlyTasks
         from storm_on_spark.runtime.live.processes.watch import LiveWatch
@@ -362,8 +362,7 @@ class CompiledTopology:
             here = why_batches_here(self.graph.conf, coming.master, in_store=in_store, by_hand=clock is not None)
             plan = self.placed(coming.parallelism, manifest, here)
             # What has state waits for Spark, which keeps it. Executors elsewhere start their own live process.
-            can_live = not why_not_live(plan) and not why_no_socket(start_id)
-            at_once = manifest is None and can_live and is_here(coming.master)
+            at_once = manifest is None and not (why_not_live(plan) or no_socket(start_id)) and is_here(coming.master)
             if not at_once:
                 open_callbacks(session_of())
             manifest = store.claim(name, plan)

@@ -62,7 +62,7 @@ def busy_of(start_id: str) -> Path:
     return run_folder(start_id) / "busy"
 
 
-def why_no_socket(start_id: str) -> str:
+def no_socket(start_id: str) -> str:
     """Returns why the live process can't have a socket; "" if it can."""
     path = socket_of(start_id)
     size = len(os.fsencode(path))
@@ -129,7 +129,7 @@ class LiveClient:
         Returns:
             The process; None if none was started.
         """
-        if reason := why_no_socket(self._start_id):
+        if reason := no_socket(self._start_id):
             self._say(reason)
             return None
         now = time.monotonic()

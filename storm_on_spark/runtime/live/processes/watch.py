@@ -56,7 +56,7 @@ class LiveWatch:
 
     def _run(self) -> None:
         known: int | None = None
-        if reason := client.why_no_socket(self._start_id):
+        if reason := client.no_socket(self._start_id):
             self._tell(f"{client.NOT_STARTED}: {reason}")
         while not self._over.wait(self._secs):
             status = self._look()
