@@ -184,6 +184,8 @@ def main(checkpoint: str, notes: str, count: str, partitions: str) -> None:
         "topology.checkpoint.dir": checkpoint,
         "test.notes": notes,
         "topology.partitions": int(partitions),
+        # A busy machine may need longer than the default to execute a log again.
+        "topology.message.timeout.secs": 1000,
     }
     with LocalCluster(spark) as cluster:
         cluster.submit_topology("survivors", conf, survivors(int(count)))
