@@ -18,7 +18,7 @@ SCOPE: Final = "storm_on_spark"
 _UNITS: Final = {"seconds": "s", "bytes": "By", "tuples": "{tuple}", "messages": "{message}"}
 """Last word of a name -> unit by UCUM."""
 _OF_THE_DRIVER: Final = frozenset({"storm_component_errors"})
-"""Counters that begin anew with each driver."""
+"""Counters that start at zero in each driver."""
 
 
 def unit_of(family: Family) -> str:

@@ -288,7 +288,7 @@ class ClusterSite:
     def _shape(self, picture: Picture, base: StormBase) -> Shape:
         """Returns the same shape again as long as the records that it is made of are the same."""
         plan, beat = picture.plan(base.topology_id), picture.snapshot.workerbeats.get(base.topology_id)
-        # Each heartbeat says anew which plan runs, and mostly the same.
+        # Each heartbeat names the plan that runs, which rarely changes.
         said = self._said.get(base.topology_id)
         runs = None if beat is None else (beat.launch, beat.plan)
         if said != runs:
