@@ -160,7 +160,8 @@ class DevCluster:
 
     def _start(self) -> None:
         self.token_file = self._secret("token", secrets.token_hex(32))
-        ports, pacemakers = free_ports(NIMBUSES), free_ports(self.pacemakers)
+        found = free_ports(NIMBUSES + self.pacemakers)
+        ports, pacemakers = found[:NIMBUSES], found[NIMBUSES:]
         self.seeds = tuple(f"{HOST}:{port}" for port in ports)
         common = {
             "storm.zookeeper.servers": [HOST],

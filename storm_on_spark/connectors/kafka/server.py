@@ -94,7 +94,7 @@ class KafkaServer(Server):
 
     def _choose_further_ports(self) -> None:
         more = list(self._protocols)[1:]
-        self.controller_port, *ports = free_ports(1 + len(more))
+        self.controller_port, *ports = free_ports(1 + len(more), besides=self.port)
         self._doors = dict(zip(more, ports, strict=True))
 
     def _commands(self) -> Mapping[str, Sequence[str]]:

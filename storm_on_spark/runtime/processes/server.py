@@ -228,10 +228,15 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
-def free_ports(count: int) -> list[int]:
-    """Returns different ports on which nothing listens at this moment."""
+def free_ports(count: int, besides: int = 0) -> list[int]:
+    """Returns different ports on which nothing listens at this moment.
+
+    Args:
+        count: how many.
+        besides: a port that was chosen before, and is none of them.
+    """
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count + 1)]
         for each in sockets:
             each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
+        return [port for each in sockets if (port := each.getsockname()[1]) != besides][:count]

@@ -38,7 +38,7 @@ class RabbitServer(Server):
         if not PROGRAM.exists() or shutil.which("epmd") is None:
             raise SetupError("RabbitMQ is not installed here: apt-get install rabbitmq-server")
         super().__init__()
-        self._node_port, self._names_port = free_ports(2)
+        self._node_port, self._names_port = free_ports(2, besides=self.port)
 
     def _commands(self) -> Mapping[str, Sequence[str]]:
         # A separate registry of node names, so that the machine's is left alone.

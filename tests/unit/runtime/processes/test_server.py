@@ -129,5 +129,7 @@ def test_last_words_are_those_of_all_logs_without_information(tmp_path: Path) ->
 
 def test_free_ports_are_different() -> None:
     assert len(set(free_ports(20))) == 20
+    chosen = free_port()
+    assert all(chosen not in free_ports(300, besides=chosen) for _ in range(100))
     with socket.create_server((HOST, free_port())):
         pass
