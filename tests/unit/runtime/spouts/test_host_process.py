@@ -29,12 +29,14 @@ from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.runtime.batches.clock import SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.processes.diagnostics.busy import SIZE
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.runtime.run.spec import RunSpec
-from storm_on_spark.runtime.spouts import host_process
+from storm_on_spark.runtime.spouts import host_process, spout_host
 from storm_on_spark.runtime.spouts.host_process import HostProcess
 from storm_on_spark.runtime.spouts.messages import Setup, Want
 from storm_on_spark.runtime.spouts.spout_host import keep_from_children
+from storm_on_spark.runtime.spouts.watching.holding import HostWatch
 
 
 class Forking(BaseRichSpout):
@@ -169,6 +171,31 @@ def test_native_code_that_holds_the_interpreter_of_a_spout_host_or_crashes_is_na
     assert f'File "{__file__}", line ' in reason
     assert reason.endswith("in next_tuple); it is started again")
     assert not failures
+
+
+RUNTIME, LIBRARY = Path(spout_host.__file__).parent, Path(threading.__file__).parent
+SPOUT, INSTALLED = Path(__file__), LIBRARY / "site-packages" / "client.py"
+
+
+@pytest.mark.parametrize(
+    ("called", "named"),
+    [
+        ([SPOUT], True),
+        ([LIBRARY / "queue.py", SPOUT], True),
+        ([INSTALLED], True),
+        ([LIBRARY / "multiprocessing" / "connection.py"], False),
+        ([], False),
+    ],
+)
+def test_an_executor_is_named_only_while_it_is_in_a_spout(called: list[Path], named: bool) -> None:
+    frames = [*called, RUNTIME / "task_loop.py", LIBRARY / "threading.py"]
+    stack = "".join(f'  File "{path}", line 7 in call\n' for path in frames)
+    watch = HostWatch()
+    executor = 'executor 7f component "words" (task 3)\n'
+    crash = f"Fatal Python error: Aborted\n\nCurrent thread 0x000000000000007f\n{stack}"
+    os.pwrite(watch.descriptor, f"{executor}{crash}".encode(), SIZE)
+    where = f' in component "words" (task 3): File "{frames[0]}", line 7 in call' if named else ""
+    assert watch.how_it_ended(-signal.SIGABRT) == f"killed by SIGABRT{where}"
 
 
 class Hanging(BaseRichSpout):
