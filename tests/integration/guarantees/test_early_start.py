@@ -67,7 +67,6 @@ def nothing_is_left() -> bool:
     return True
 
 
-@pytest.mark.representative
 def test_messages_are_acked_before_there_is_a_session_and_its_first_micro_batch_takes_them_over(
     spark_session: SparkSession, tmp_path: Path
 ) -> None:

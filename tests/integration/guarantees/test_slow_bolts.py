@@ -16,7 +16,6 @@ _HUNG = (
 )
 
 
-@pytest.mark.representative
 def test_a_bolt_that_hangs_is_named_and_its_worker_is_killed_and_the_batch_goes_on_in_another(
     spark_session, complete, tmp_path, capfd
 ):

@@ -158,7 +158,6 @@ def _emitted(line: str) -> bool:
     return found is not None and found[1] != "0"
 
 
-@pytest.mark.representative
 def test_a_run_prints_one_document(start: Callable[..., Run], tmp_path: Path) -> None:
     options = ("--json", "--quiet", "-c", "numbers.last=200", "--checkpoint", tmp_path / "state")
     code, out, err = start(*options).finish()

@@ -128,7 +128,6 @@ def word_count(dev: Dev) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@pytest.mark.representative
 def test_word_count_as_it_is_typed(dev: Dev, word_count: subprocess.CompletedProcess[str]) -> None:
     done = word_count
     shown = done.stderr.splitlines()
