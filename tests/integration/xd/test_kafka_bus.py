@@ -26,7 +26,7 @@ __all__ = ["kafka_server"]
 
 pytestmark = [pytest.mark.integration]
 
-MESSAGES = 600
+MESSAGES = 1_200
 QUEUE = Channel("queue", "orders")
 
 
