@@ -20,8 +20,15 @@ from storm_on_spark.runtime.tracking.ids import root_base
 from storm_on_spark.runtime.tracking.runs import Runs
 
 NEVER = 1e9
-USUAL = Pace()
-QUIET = Pace(cut_secs=NEVER, report_secs=NEVER)
+
+
+def pace_of(**settings: Any) -> Pace:
+    """Bursts end by their counts only, however slow the machine is."""
+    return Pace(burst_secs=NEVER, **settings)
+
+
+USUAL = pace_of()
+QUIET = pace_of(cut_secs=NEVER, report_secs=NEVER)
 """Cuts only what is wanted, and reports nothing."""
 
 
@@ -83,7 +90,7 @@ def test_a_spout_gets_ready_what_the_next_micro_batches_hold_and_no_more(tmp_pat
 
 
 def test_bytes_that_wait_are_limited_but_nothing_waits_for_a_batch_that_never_comes(tmp_path: Path) -> None:
-    loop, _ = loop_of(tmp_path, {"topology.spout.log.max.bytes": 100_000}, Pace(gather_secs=0.0), width=5_000)
+    loop, _ = loop_of(tmp_path, {"topology.spout.log.max.bytes": 100_000}, pace_of(gather_secs=0.0), width=5_000)
     while loop.burst(True):
         loop.handle(Want())
         loop.cut_if_due(True)
@@ -103,7 +110,7 @@ def test_bytes_that_wait_are_limited_but_nothing_waits_for_a_batch_that_never_co
 
 
 def test_a_cut_of_large_tuples_is_bounded_by_bytes(tmp_path: Path) -> None:
-    pace = Pace(cut_secs=NEVER, cut_bytes=500_000)
+    pace = pace_of(cut_secs=NEVER, cut_bytes=500_000)
     loop, sent = loop_of(tmp_path, {"topology.spout.log.max.bytes": 2_000_000}, pace, width=20_000)
     while loop.burst(True):
         loop.cut_if_due(True)
@@ -189,7 +196,7 @@ def test_a_spout_that_was_idle_is_cut_at_once_when_it_emits(tmp_path: Path) -> N
 
 
 def test_a_spout_that_goes_on_emitting_is_given_a_moment(tmp_path: Path) -> None:
-    pace, now = Pace(report_secs=NEVER), [100.0]
+    pace, now = pace_of(report_secs=NEVER), [100.0]
     loop, sent = loop_of(tmp_path, None, pace, now)
     now[0] += 1
     loop.handle(Want())
@@ -202,7 +209,7 @@ def test_a_spout_that_goes_on_emitting_is_given_a_moment(tmp_path: Path) -> None
 
 
 def test_a_cut_that_nobody_wants_is_made_after_a_while(tmp_path: Path) -> None:
-    pace, now = Pace(report_secs=NEVER), [100.0]
+    pace, now = pace_of(report_secs=NEVER), [100.0]
     loop, sent = loop_of(tmp_path, None, pace, now, limit=3)
     now[0] += 10
     loop.burst(True)
@@ -217,7 +224,7 @@ def test_a_cut_that_nobody_wants_is_made_after_a_while(tmp_path: Path) -> None:
 
 
 def test_what_was_settled_is_saved_and_said(tmp_path: Path) -> None:
-    loop, sent = loop_of(tmp_path, pace=Pace(cut_secs=0.0, cut_share=0), limit=3)
+    loop, sent = loop_of(tmp_path, pace=pace_of(cut_secs=0.0, cut_share=0), limit=3)
     loop.burst(True)
     loop.cut_if_due(True)
     assert sent[-1].saved_batch == -1
@@ -232,7 +239,7 @@ def test_what_was_settled_is_saved_and_said(tmp_path: Path) -> None:
 
 
 def test_errors_and_counters_are_reported_without_a_cut(tmp_path: Path) -> None:
-    loop, sent = loop_of(tmp_path, pace=Pace(cut_secs=NEVER, report_secs=0.0), limit=13)
+    loop, sent = loop_of(tmp_path, pace=pace_of(cut_secs=NEVER, report_secs=0.0), limit=13)
     loop.burst(True)
     loop.cut_if_due(True)
     assert [(m.cut, [error.message for error in m.errors], m.stats.pending) for m in sent] == [
