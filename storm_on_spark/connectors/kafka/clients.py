@@ -22,7 +22,15 @@ from storm_on_spark.api.errors import ConfigError, SetupError
 from storm_on_spark.api.text.extras import needs_extra
 from storm_on_spark.connectors.kafka.config import KafkaSpoutConfig
 from storm_on_spark.connectors.kafka.errors import KafkaSpoutError
-from storm_on_spark.connectors.kafka.lookups import Found, LookUp, LookUps, committed_offset, note_of, topic_id
+from storm_on_spark.connectors.kafka.lookups import (
+    ExistingTopics,
+    Found,
+    LookUp,
+    LookUps,
+    committed_offset,
+    note_of,
+    topic_id,
+)
 from storm_on_spark.connectors.kafka.offsets import Partition
 
 _log = logging.getLogger(__name__)
@@ -67,8 +75,8 @@ class Clients:
         self._closing = False
         self._look_up: LookUp | None = None
         self._commit: dict[Partition, Commit] = {}
-        #: The partitions that there were at the last look-up; None before it.
-        self._present: frozenset[Partition] | None = None
+        #: As they were at the last look-up; None before it.
+        self._existing: ExistingTopics | None = None
         self._wants_reader = self._wants_replayer = self._wants_ids = False
         self._client: Any = None
         self._collected = time.monotonic()
@@ -195,21 +203,23 @@ class Clients:
             self._client = consumer(group_id=self._config.group_id, **self._settings)
         with self._condition:
             order, commit = self._look_up, dict(self._commit)
+        if not self._closing:
+            self._ask(order)
         if commit:
             self._commit_now(commit)
-        if self._closing:
-            return
+
+    def _ask(self, order: LookUp | None) -> None:
         if order is not None:
             found = self._look_ups.find(self._client, order)
-            self._present = found.existing.partitions
+            self._existing = found.existing
             with self._condition:
                 self._found = found
                 if self._look_up is order:
                     self._look_up = None
         if self._wants_ids:
             self._wants_ids = False
-            there = self._look_ups.existing_topics(self._client)
-            self._present, self.topic_ids = there.partitions, there.topic_ids
+            self._existing = self._look_ups.existing_topics(self._client)
+            self.topic_ids = self._existing.topic_ids
         if self._wants_reader and self.reader is None:
             self.reader = consumer(group_id=None, **self._settings)
         if self._wants_replayer and self.replayer is None:
@@ -219,14 +229,20 @@ class Clients:
     def _commit_now(self, commit: dict[Partition, Commit]) -> None:
         from kafka.structs import OffsetAndMetadata, TopicPartition
 
+        there = self._existing
         # Nothing can be committed of a topic that was deleted: Kafka's client would try until its time is over.
-        present = {each: order for each, order in commit.items() if self._present is None or each in self._present}
+        present = {each: order for each, order in commit.items() if there is None or there.has(each, order.topic_id)}
         offsets = {
             TopicPartition(*where): OffsetAndMetadata(order.offset, note_of(order.topic_id), -1)
             for where, order in present.items()
         }
-        if offsets:
-            self._client.commit(offsets, timeout_ms=_ANSWER_MS)
+        try:
+            if offsets:
+                self._client.commit(offsets, timeout_ms=_ANSWER_MS)
+        except Exception:
+            # Perhaps of a topic, or of one of its partitions, that is gone since the last look-up.
+            self._wants_ids = True
+            raise
         with self._condition:
             self.committed.update(present)
             self._commit = {where: order for where, order in self._commit.items() if commit.get(where) != order}

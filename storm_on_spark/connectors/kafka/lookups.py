@@ -44,6 +44,10 @@ class ExistingTopics:
     topic_ids: Mapping[str, str]
     """Brokers before 2.8 have none."""
 
+    def has(self, partition: Partition, topic_id: str | None) -> bool:
+        """Returns whether a partition exists, and is of the topic of that id."""
+        return partition in self.partitions and self.topic_ids.get(partition[0]) in (topic_id, None)
+
 
 class NewPosition(NamedTuple):
     """The position from which a partition continues."""
