@@ -263,6 +263,7 @@ assert not psutil.Process().children(recursive=True)
     assert err == ""
 
 
+@pytest.mark.soak
 def test_jobs_allocate_nothing_that_the_garbage_collector_calls_humongous(tmp_path: Path) -> None:
     code = """
 from storm_on_spark.spark.session import local_session, stop_session

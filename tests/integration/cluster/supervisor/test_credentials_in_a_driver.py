@@ -42,7 +42,7 @@ def push(cluster: HandWritten, token: str) -> None:
     cluster.write(sealed({"token": token}, TOPOLOGY, path, cluster.keyring), CREDENTIALS, TOPOLOGY)
 
 
-@pytest.mark.parametrize("profile", ["realtime", "latency"])
+@pytest.mark.parametrize("profile", ["realtime", pytest.param("latency", marks=pytest.mark.soak)])
 def test_a_spout_and_a_bolt_are_given_them_and_log_levels_wherever_they_are_executed(
     zookeeper: ZooKeeperServer, root: str, tmp_path: Path, profile: str
 ) -> None:
