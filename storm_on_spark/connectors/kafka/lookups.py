@@ -45,8 +45,17 @@ class ExistingTopics:
     """Brokers before 2.8 have none."""
 
     def has(self, partition: Partition, topic_id: str | None) -> bool:
-        """Returns whether a partition exists, and is of the topic of that id."""
-        return partition in self.partitions and self.topic_ids.get(partition[0]) in (topic_id, None)
+        """Returns whether a partition exists, and is of the topic of that id, if both are known.
+
+        Example:
+            >>> existing = ExistingTopics(frozenset({("lines", 0)}), {"lines": "1-2"})
+            >>> existing.has(("lines", 0), "1-2"), existing.has(("lines", 0), None)
+            (True, True)
+            >>> existing.has(("lines", 0), "3-4"), existing.has(("lines", 1), "1-2")
+            (False, False)
+        """
+        known = self.topic_ids.get(partition[0])
+        return partition in self.partitions and (known is None or topic_id is None or known == topic_id)
 
 
 class NewPosition(NamedTuple):

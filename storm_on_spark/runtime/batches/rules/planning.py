@@ -48,6 +48,8 @@ class BatchPace:
     """The same between two checkpoints in real time while a caller waits for a commit, which it repeats more often."""
     answer_secs: float = 0.005
     """How long spouts have to cut when there is something to do already."""
+    idle_rounds: int = 0
+    """How often Spark must have asked, after spouts were deactivated, before they are drained."""
 
 
 _BESIDE_NATIVE_SECS = 0.01
@@ -56,9 +58,12 @@ _BESIDE_NATIVE_SECS = 0.01
 def beside_native(pace: BatchPace) -> BatchPace:
     """Returns the times of rules beside sources of Spark's own.
 
-    Spark asks its sources one after the other, so their rows wait for a poll that waits.
+    Spark asks its sources one after the other, so their rows wait for a poll that waits. How many rows a micro-batch
+    has is known once it is committed. When spouts are deactivated, one may be running, and Spark may have asked a
+    source for the next one already. Both are committed when Spark has asked twice.
     """
-    return replace(pace, poll_secs=min(pace.poll_secs, _BESIDE_NATIVE_SECS), most_poll_secs=_BESIDE_NATIVE_SECS)
+    poll_secs = min(pace.poll_secs, _BESIDE_NATIVE_SECS)
+    return replace(pace, poll_secs=poll_secs, most_poll_secs=_BESIDE_NATIVE_SECS, idle_rounds=2)
 
 
 class Phase(Enum):
@@ -154,6 +159,8 @@ class BatchRules:
         self._carried = -1
         #: When the last micro-batch was planned.
         self._batch_at = float("-inf")
+        #: How often Spark has asked since spouts were activated or deactivated.
+        self._rounds = 0
         #: Polls without news since the last one with news.
         self._quiet_polls = 0
         #: When a poll answers that there is nothing new; and until when spouts may add to what there is, 0 in ASKING.
@@ -212,7 +219,8 @@ class BatchRules:
 
     def is_drained(self) -> bool:
         """Returns whether spouts are inactive, and all that they emitted has been processed and committed."""
-        return self._is_covered() and all(task.is_drained() for task in self._tasks.values())
+        heard = self._rounds >= self._pace.idle_rounds and self._is_covered()
+        return heard and all(task.is_drained() for task in self._tasks.values())
 
     def is_settled(self) -> bool:
         """Returns whether all that spouts have emitted so far, active or not, has been processed and committed."""
@@ -257,6 +265,7 @@ class BatchRules:
         done: list[events.Instruction] = []
         start, pace = self._planned, self._pace
         self._covered = self._clear
+        self._rounds += 1
         for number, task in self._tasks.items():
             position = start.logs.get(number, 0)
             if position > task.committed:
@@ -401,7 +410,7 @@ class BatchRules:
     def _activate(self, active: bool) -> list[events.Instruction]:
         if self.active == active:
             return []
-        self.active = active
+        self.active, self._rounds = active, 0
         for task in self._tasks.values():
             task.quiet = False
         # Asked at once, so that code that waits until all is done doesn't wait for the next poll.

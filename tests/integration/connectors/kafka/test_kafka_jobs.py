@@ -69,8 +69,10 @@ def test_the_documented_command_without_its_checkpoint_is_refused_once_the_group
     }
     kept = {**conf, Config.TOPOLOGY_CHECKPOINT_DIR: str(tmp_path / "checkpoint")}
     kafka.send(topic, "a a a", "b")
-    with running_topology(kafka_word_count.build(kept), conf=kept, spark=spark_session, capture=()):
+    with running_topology(kafka_word_count.build(kept), conf=kept, spark=spark_session, capture=()) as running:
         eventually(lambda: sum(row["count"] for row in rows(table)) == 4, "all words", every=LOOK)
+        # Rows are in the table before their micro-batch ends, and records are acked after that.
+        assert running.query.drain(PATIENCE_SECS)
     eventually(lambda: kafka.committed(group, topic) == 2, "the group's offset")
     kafka.send(topic, "a")
 

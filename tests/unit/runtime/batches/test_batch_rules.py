@@ -13,7 +13,7 @@ from lengths import examples
 from storm_on_spark.metrics.latency import Latencies
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.batches.rules import events
-from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, Phase
+from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules, Phase, beside_native
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.reports.report import SpoutStats
 from storm_on_spark.runtime.spouts.log import Mark, WriterEpoch
@@ -343,6 +343,7 @@ def rules_of(
     planned: Offset | None = None,
     checkpoint_secs: float = 0.0,
     checkpoint_bytes: int | None = None,
+    pace: BatchPace = PACE,
 ) -> BatchRules:
     rules = BatchRules(
         [tasks],
@@ -354,6 +355,7 @@ def rules_of(
         clock_runs=True,
         checkpoint_secs=checkpoint_secs,
         checkpoint_bytes=checkpoint_bytes,
+        pace=pace,
     )
     rules.step(events.Started(planned or Offset(), -1), AT)
     return rules
@@ -685,6 +687,20 @@ def test_what_was_planned_at_the_start_is_not_committed_before_spark_asks() -> N
     rules.step(events.Polled(planned), AT)
     rules.step(events.Committed(), AT)
     assert rules.is_drained()
+
+
+def test_beside_sources_of_sparks_own_nothing_is_drained_before_spark_has_asked_twice() -> None:
+    rules = rules_of(pace=beside_native(PACE))
+    open_task(rules)
+    for _ in range(2):
+        rules.step(events.Activated(False), AT)
+        for _ in range(2):
+            assert not rules.is_drained(), "a micro-batch may have rows of which no spout has heard"
+            rules.step(Idle(3, active=False), AT)
+            poll(rules, AT)
+        assert rules.is_drained()
+        rules.step(events.Activated(True), AT)
+        poll(rules, AT)
 
 
 @pytest.mark.parametrize(("kept", "drained"), [(2, True), (1, False)])
