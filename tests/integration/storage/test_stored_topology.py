@@ -88,7 +88,7 @@ def test_on_s3_the_state_is_exact_after_the_driver_was_killed_twice(tmp_path: Pa
     _exact_after_kills(tmp_path, f"{s3_server.uri}/counting", s3_server.conf, kills=2)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_on_hdfs_the_state_is_exact_after_the_driver_was_killed(tmp_path: Path, hdfs_server: HdfsServer):
     _exact_after_kills(tmp_path, f"{hdfs_server.uri}/counting", {"spark.hadoop.dfs.replication": "2"}, kills=1)

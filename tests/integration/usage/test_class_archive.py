@@ -12,8 +12,8 @@ import pytest
 
 from storm_on_spark.spark.session.folders.dirs import cache_dir
 
-# Making an archive takes half a minute, and many times that on a machine that is busy.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+# Making an archive takes half a minute, and many times that on a busy machine; shorter: unit tests of its module.
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
 
 _SESSION = """
 from storm_on_spark.spark.session.jvm.class_archive import find_archive
