@@ -62,7 +62,7 @@ test-rest: java $(STAMP) ## the long tail that `make test` leaves out, and prope
 	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m "(not ($(TEST)) or hypothesis) and not soak" --hypothesis-profile=long -o testpaths=tests $(PYTEST_ARGS)
 
 .PHONY: test-soak
-test-soak: java $(STAMP) ## minutes of faults, and variants, of what shorter tests show too: half an hour; CI leaves them out
+test-soak: java $(STAMP) ## minutes of faults, and variants, of what shorter tests show too: an hour; CI leaves them out
 	@$(PY) -m pytest -n $(REST_PROCESSES) $(BY_FILE) -m soak $(PYTEST_ARGS)
 
 .PHONY: test-all

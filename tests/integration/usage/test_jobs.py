@@ -81,15 +81,18 @@ def test_word_counts_equal_a_counter_whatever_the_number_of_tasks(
         pytest.param(["spark-submit", "--master", "local[1]", "word_count_columnar.py"], marks=pytest.mark.soak),
         pytest.param(["storm-spark", "run", "--master", "local[1]", "word_count.py"], marks=pytest.mark.soak),
         # One operator executes all, in another JVM than the one that has the source's row.
-        [
-            "storm-spark",
-            "run",
-            "-c",
-            "topology.partitions=1",
-            "--master",
-            "local-cluster[2,1,1024]",
-            "word_count_columnar.py",
-        ],
+        pytest.param(
+            [
+                "storm-spark",
+                "run",
+                "-c",
+                "topology.partitions=1",
+                "--master",
+                "local-cluster[2,1,1024]",
+                "word_count_columnar.py",
+            ],
+            marks=pytest.mark.soak,
+        ),
     ],
     ids=lambda command: "-".join((command[0], *command[-2:])),
 )
@@ -161,6 +164,8 @@ def test_exclamation_marks_every_word_twice(spark_session: Any) -> None:
     assert captured.failed() == []
 
 
+# Without Spark, `tests/unit/jobs/` runs this job, too.
+@pytest.mark.soak
 def test_rolling_top_words_rank_the_window_at_every_tick(spark_session: Any) -> None:
     phases = ["aaaab", "bbc", "", "ccd", "d", "", "", "abcd"]
     slots, top = 3, 2

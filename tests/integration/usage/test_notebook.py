@@ -105,7 +105,7 @@ def test_failures_are_seen_and_a_class_that_is_redefined_in_a_cell_runs(
     assert "orders-again: COMPLETED" in shown[-1].pages[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_settings_are_measured_and_the_time_of_micro_batches_is_drawn(
     kernel: tuple[KernelManager, BlockingKernelClient],
 ) -> None:

@@ -12,8 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.slow
-@pytest.mark.spark
+@pytest.mark.soak
 def test_processor_time_of_a_tuple_against_a_plain_loop() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "lab.benchmarks.studies.regression"],
