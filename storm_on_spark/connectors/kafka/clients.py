@@ -78,6 +78,8 @@ class Clients:
         #: As they were at the last look-up; None before it.
         self._existing: ExistingTopics | None = None
         self._wants_reader = self._wants_replayer = self._wants_ids = False
+        #: Whether the last commit failed. Otherwise a look-up that gets no answer would hold commits up.
+        self._asks_first = False
         self._client: Any = None
         self._collected = time.monotonic()
         self._found: Found | None = None
@@ -203,9 +205,12 @@ class Clients:
             self._client = consumer(group_id=self._config.group_id, **self._settings)
         with self._condition:
             order, commit = self._look_up, dict(self._commit)
+        asks_first, self._asks_first = self._asks_first, False
+        if commit and not asks_first:
+            self._commit_now(commit)
         if not self._closing:
             self._ask(order)
-        if commit:
+        if commit and asks_first:
             self._commit_now(commit)
 
     def _ask(self, order: LookUp | None) -> None:
@@ -241,7 +246,7 @@ class Clients:
                 self._client.commit(offsets, timeout_ms=_ANSWER_MS)
         except Exception:
             # Perhaps of a topic, or of one of its partitions, that is gone since the last look-up.
-            self._wants_ids = True
+            self._wants_ids = self._asks_first = True
             raise
         with self._condition:
             self.committed.update(present)
