@@ -158,7 +158,9 @@ def _emitted(line: str) -> bool:
     return found is not None and found[1] != "0"
 
 
-def test_a_run_prints_one_document(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_a_run_prints_one_document_and_another_name_is_refused_its_checkpoint_until_it_is_reset(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
     options = ("--json", "--quiet", "-c", "numbers.last=200", "--checkpoint", tmp_path / "state")
     code, out, err = start(*options).finish()
     assert code == 0, err
@@ -190,15 +192,10 @@ def test_a_run_prints_one_document(start: Callable[..., Run], tmp_path: Path) ->
     ]
     assert "imported" in err.splitlines()
 
-
-def test_a_checkpoint_of_another_name_is_refused_until_it_is_reset(start: Callable[..., Run], tmp_path: Path) -> None:
-    options = ("--json", "--quiet", "-c", "numbers.last=200", "--checkpoint", tmp_path / "state")
-    assert start(*options).finish()[0] == 0
     code, out, err = start(*options, "--name", "another").finish()
     assert code == 2, err
     assert "belongs to topology 'user-numbers'" in err or 'belongs to topology "user-numbers"' in err
     assert json.loads(out)["error"] in err
-
     code, out, err = start(*options, "--name", "another", "--reset-checkpoint").finish()
     assert (code, json.loads(out)["emitted"]) == (0, 200), err
 
@@ -242,15 +239,6 @@ def test_the_second_signal_stops_at_once(start: Callable[..., Run]) -> None:
     assert code == 130, err
     assert "finished" not in out
     assert "stopped at once" in json.loads(out)["error"]
-
-
-def test_seconds_end_an_endless_run(start: Callable[..., Run]) -> None:
-    code, out, err = start("--seconds", "1", "--json", "-c", "topology.priority=3").finish()
-    assert code == 0, err
-    assert err.count("No effect here: topology.priority (planned).") == 1
-    document = json.loads(out)
-    assert document["acked"] == document["emitted"] > 0
-    assert "Not everything could be drained" not in out + err
 
 
 @pytest.mark.soak
@@ -315,13 +303,19 @@ def test_a_checkpoint_that_spark_can_not_write_is_one_sentence(start: Callable[.
     assert "may be a mistake of storm-spark" not in err
 
 
-def test_what_a_killed_run_leaves_goes_at_the_next_start(start: Callable[..., Run], tmp_path: Path) -> None:
+def test_what_a_killed_run_leaves_goes_at_the_next_start_and_seconds_end_an_endless_run(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
     run = start()
     run.wait_for(_emitted)
     run.process.kill()
     run.finish()
     left = [path for path in (tmp_path / "tmp").iterdir() if (path / "checkpoint" / "storm").is_dir()]
     assert left, "it had a temporary checkpoint"
-    code, _, err = start("--seconds", "1").finish()
+    code, out, err = start("--seconds", "1", "--json", "-c", "topology.priority=3").finish()
     assert code == 0, err
     assert not left[0].exists()
+    assert err.count("No effect here: topology.priority (planned).") == 1
+    document = json.loads(out)
+    assert document["acked"] == document["emitted"] > 0
+    assert "Not everything could be drained" not in out + err

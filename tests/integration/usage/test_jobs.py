@@ -47,10 +47,10 @@ def counts(spark: Any, checkpoint: Path) -> Counter[str]:
 @pytest.mark.parametrize(
     ("job", "tasks"),
     [
-        (word_count, 1),
+        pytest.param(word_count, 1, marks=pytest.mark.soak),
         pytest.param(word_count, 2, marks=pytest.mark.representative),
         (word_count_columnar, 2),
-        (word_count_columnar, 5),
+        pytest.param(word_count_columnar, 5, marks=pytest.mark.soak),
     ],
     ids=["by-tuple-1", "by-tuple-2", "by-column-2", "by-column-5"],
 )

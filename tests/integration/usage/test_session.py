@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+import psutil
 import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from storm_on_spark.cluster.standalone import StandaloneCluster
+from storm_on_spark.spark.query.sink import open_callbacks
 
 
 def run_python(code: str, tmp_path: Path, **environment: str) -> tuple[str, str]:
@@ -62,11 +70,12 @@ assert spark.range(3).count() == 3
 
 
 _STRANGER = """
-import os, sys
+import sys
 from storm_on_spark.spark.session import local_session
 spark = local_session("local[1]", {"spark.authenticate": "false"})
 spark_package = spark._jvm.org.apache.spark
-for port, name in ((spark.conf.get("spark.driver.port"), "HeartbeatReceiver"), sys.argv[1:]):
+own = (spark.conf.get("spark.driver.port"), "HeartbeatReceiver")
+for port, name in (own, *zip(sys.argv[1::2], sys.argv[2::2])):
     address = spark_package.rpc.RpcAddress("127.0.0.1", int(port))
     try:
         spark_package.SparkEnv.get().rpcEnv().setupEndpointRef(address, name)
@@ -76,84 +85,48 @@ for port, name in ((spark.conf.get("spark.driver.port"), "HeartbeatReceiver"), s
 """
 
 
-def test_spark_of_a_session_on_this_host_takes_no_messages_of_other_users(tmp_path: Path) -> None:
+def test_spark_of_a_session_and_a_standalone_cluster_on_this_host_take_no_messages_of_other_users(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
     """The stranger's messages reach its own Spark, which asks for no secret, and not ours."""
-    (tmp_path / "stranger.py").write_text(_STRANGER)
+    with StandaloneCluster(tmp_path / "spark", 0) as cluster:
+        session_port, master_port = spark_session.conf.get("spark.driver.port"), cluster.master.rpartition(":")[2]
+        ours = f"sys.argv[1:] = [{session_port!r}, 'HeartbeatReceiver', {master_port!r}, 'Master']"
+        answers, _ = run_python(f"import sys\n{ours}\n{_STRANGER}", tmp_path)
+        assert answers.split() == ["reached", "refused", "refused"]
+        pages = []
+        for pid in cluster.processes.values():
+            for port in {at.laddr.port for at in psutil.Process(pid).net_connections() if at.status == "LISTEN"}:
+                with contextlib.suppress(httpx.HTTPError):  # the port of messages
+                    pages.append(httpx.get(f"http://127.0.0.1:{port}/").status_code)
+        assert pages == [403]
+
+
+def test_nobody_but_spark_can_call_into_the_process_of_a_topology(spark_session: SparkSession, tmp_path: Path) -> None:
+    open_callbacks(spark_session)
+    numbers = []
+
+    def batch(frame: DataFrame, number: int) -> None:
+        numbers.append(number)
+
+    rows = spark_session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    for _ in range(2):
+        query = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query.trigger(once=True).start().awaitTermination()
+        gateway = spark_session.sparkContext._gateway  # noqa: SLF001 # no public way to its server
+        port = gateway._callback_server.port  # noqa: SLF001
+        with socket.create_connection(("127.0.0.1", port), 20) as other:
+            other.sendall(b"c\np0\ncall\ne\n")
+            with contextlib.suppress(ConnectionResetError):
+                assert other.recv(100) == b""
+    assert numbers == [0, 1]
+
+
+def test_a_jvm_that_is_killed_before_or_amid_the_stop_leaves_no_traceback_and_can_be_followed_by_another(
+    tmp_path: Path,
+) -> None:
     code = """
-import subprocess, sys
-from storm_on_spark.spark.session import local_session
-spark = local_session("local[1]")
-command = [sys.executable, "stranger.py", spark.conf.get("spark.driver.port"), "HeartbeatReceiver"]
-print(subprocess.run(command, capture_output=True, text=True, check=True).stdout, end="")
-"""
-    assert run_python(code, tmp_path)[0].split() == ["reached", "refused"]
-
-
-def test_nobody_but_spark_can_call_into_the_process_of_a_topology(tmp_path: Path) -> None:
-    code = f"""
-import socket
-from storm_on_spark.spark.query.sink import open_callbacks
-from storm_on_spark.spark.session import local_session, stop_session
-spark = local_session("local[1]")
-open_callbacks(spark)
-numbers = []
-def batch(frame, number):
-    numbers.append(number)
-rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-for _ in range(2):
-    query = rows.writeStream.foreachBatch(batch).option("checkpointLocation", {str(tmp_path / "ck")!r})
-    query = query.trigger(once=True).start()
-    query.awaitTermination()
-    with socket.create_connection(("127.0.0.1", spark.sparkContext._gateway._callback_server.port), 20) as other:
-        other.sendall(b"c\\np0\\ncall\\ne\\n")
-        try:
-            print("answered", other.recv(100))
-        except ConnectionResetError:
-            print("answered", b"")
-print(numbers)
-stop_session(spark)
-"""
-    assert run_python(code, tmp_path)[0] == "answered b''\nanswered b''\n[0, 1]\n"
-
-
-def test_a_standalone_cluster_serves_no_other_users(tmp_path: Path) -> None:
-    (tmp_path / "stranger.py").write_text(_STRANGER)
-    code = """
-import httpx, psutil, subprocess, sys
-from pathlib import Path
-from storm_on_spark.cluster.standalone import StandaloneCluster
-with StandaloneCluster(Path("spark").absolute(), 0) as cluster:
-    command = [sys.executable, "stranger.py", cluster.master.rpartition(":")[2], "Master"]
-    print(subprocess.run(command, capture_output=True, text=True, check=True).stdout, end="")
-    for pid in cluster.processes.values():
-        for port in {at.laddr.port for at in psutil.Process(pid).net_connections() if at.status == "LISTEN"}:
-            try:
-                print(httpx.get(f"http://127.0.0.1:{port}/").status_code)
-            except httpx.HTTPError:
-                pass  # the port of messages
-"""
-    assert run_python(code, tmp_path)[0].split() == ["reached", "refused", "403"]
-
-
-def test_a_jvm_that_is_killed_amid_the_stop_leaves_no_traceback(tmp_path: Path) -> None:
-    code = """
-import os, signal, threading
-from pyspark import SparkContext
-from storm_on_spark.spark.session import local_session, stop_session
-spark = local_session("local[1]")
-jvm = SparkContext._gateway.proc
-os.kill(jvm.pid, signal.SIGSTOP)
-threading.Timer(1.0, os.kill, (jvm.pid, signal.SIGKILL)).start()
-stop_session(spark)
-"""
-    out, err = run_python(code, tmp_path)
-    assert out == ""
-    assert "Traceback" not in err
-
-
-def test_a_session_whose_jvm_was_killed_can_be_stopped_and_followed_by_another(tmp_path: Path) -> None:
-    code = """
-import os, signal, time
+import os, signal, threading, time
 from pyspark import SparkContext
 from storm_on_spark.spark.session import local_session, stop_session
 spark = local_session("local[1]")
@@ -165,6 +138,9 @@ time.sleep(1.5)  # that server looks once a second
 stop_session(spark)
 spark = local_session("local[1]")
 assert spark.range(3).count() == 3
+jvm = SparkContext._gateway.proc
+os.kill(jvm.pid, signal.SIGSTOP)
+threading.Timer(1.0, os.kill, (jvm.pid, signal.SIGKILL)).start()
 stop_session(spark)
 """
     out, err = run_python(code, tmp_path)

@@ -53,7 +53,7 @@ SHOWN = ("cluster", "supervisors", "topology", "component", "task", "errors", "l
 SHOWN += ("configuration", "changes", "nothing known yet", "harmful names", "samples", "way of a message", "real time")
 
 
-# Both schemes of the pages of streams are looked at each time, by the same rules.
+# Pages of streams are looked at in both schemes each time, by the same rules.
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
 def test_every_page_is_fine_wide_and_narrow(served: Served, scheme: str) -> None:
     look_at_all(served, PAGES, SHOWN, scheme, {"real time": "#time-title"})

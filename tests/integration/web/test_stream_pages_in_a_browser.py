@@ -32,13 +32,17 @@ PAGES = {
 SHOWN = ("streams", "stream", "stream that failed", "containers", "jobs", "execution")
 
 
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+# Between them, the pages that docs show have all colours.
+@pytest.mark.parametrize(
+    ("scheme", "name"),
+    [("light", name) for name in PAGES]
+    + [pytest.param("dark", name, marks=() if name in SHOWN else pytest.mark.soak) for name in PAGES],
+)
 def test_every_page_of_streams_is_fine_wide_and_narrow(streams: ServedStreams, scheme: str, name: str) -> None:
     look_at_all(streams, {name: PAGES[name]}, SHOWN, scheme)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
 def test_nothing_to_show_is_fine(streams: ServedStreams, scheme: str) -> None:
     sample = streams.site
     sample.texts, sample.deployed, sample.full, sample.leads = {}, {}, [], ""

@@ -53,47 +53,10 @@ def notes(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def test_a_driver_is_deactivated_killed_and_goes_on_with_exact_state(
-    cluster: HandWritten, supervisor: Supervisor, tmp_path: Path
-) -> None:
-    topology = "counting-1-1700000000"
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    cluster.write_topology(topology, HERE / "counting_job.py", {"counting.notes": str(folder), "topology.workers": 1})
-    cluster.assign(topology, supervisor.supervisor_id)
-    wait_until(lambda: len(notes(folder, "progress")) > 3, "progress", START_SECS)
-    owner = cluster.owner(topology)
-    assert owner is not None
-    kinds = " ".join(Path(f"/proc/{pid}/cmdline").read_text() for pid in session_members(owner.pid))
-    assert all(part in kinds for part in ("java", "spout_host", "worker_daemon")), "a driver's session has all of it"
-
-    cluster.set_status(topology, "INACTIVE")
-    wait_until(lambda: cluster.info(topology)["status"] == "INACTIVE", "deactivation")
-    wait_until(lambda: cluster.info(topology)["pending"] == 0, "what was under way is done")
-    emitted = cluster.info(topology)["emitted"]
-    cluster.set_status(topology, "ACTIVE")
-    wait_until(lambda: cluster.info(topology)["emitted"] > emitted, "activation")
-
-    before = len(notes(folder, "progress"))
-    os.kill(owner.pid, signal.SIGKILL)
-    wait_until(lambda: len(notes(folder, "begun")) == 2, "the spout is opened again", START_SECS)
-    assert not session_members(owner.pid)
-    wait_until(lambda: len(notes(folder, "progress")) > before + 3, "progress", START_SECS)
-    first, second = notes(folder, "begun")
-    assert first["next"] == 0 < second["next"], "it went on, and did not begin from zero"
-
-    cluster.unassign(topology)
-    again = supervisor.drivers()[6700]
-    assert again != owner.pid
-    wait_until(lambda: not session_members(again), "the end of everything")
-    assert cluster.owner(topology) is None
-    # Numbers come in order and each counts once, whatever died: n of them have the sum n (n - 1) / 2.
+def check_exact(folder: Path) -> None:
+    """Numbers come in order and each counts once, whatever died: n of them have the sum n (n - 1) / 2."""
     for progress in notes(folder, "progress"):
         assert progress["total"] == progress["seen"] * (progress["seen"] - 1) // 2
-    (closed,) = notes(folder, "closed")
-    assert closed["failed"] == 0
-    temporary = tmp_path / "s1" / "supervisor" / "slots" / "6700" / "tmp"
-    wait_until(lambda: not temporary.exists(), "temporary files go", 10)
 
 
 @pytest.mark.parametrize("supervisor", [1], indirect=True)
@@ -126,7 +89,7 @@ def test_broken_code_says_what_is_broken_and_word_count_comes_to_its_end_on_a_sp
     assert cluster.owner(count) is None
 
 
-def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
+def test_a_driver_is_deactivated_and_killed_and_starts_on_its_state_or_on_none_when_it_is_told_to(
     cluster: HandWritten, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     topology = "counting-1-1700000000"
@@ -148,6 +111,18 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     assert first is not None
     assert first.identity == read_manifest(checkpoint).storm_id
     wait_until(lambda: len(notes(folder, "progress")) > 3, "progress", START_SECS)
+    owner = cluster.owner(topology)
+    assert owner is not None
+    kinds = " ".join(Path(f"/proc/{pid}/cmdline").read_text() for pid in session_members(owner.pid))
+    assert all(part in kinds for part in ("java", "spout_host", "worker_daemon")), "a driver's session has all of it"
+
+    cluster.set_status(topology, "INACTIVE")
+    wait_until(lambda: cluster.info(topology)["status"] == "INACTIVE", "deactivation")
+    wait_until(lambda: cluster.info(topology)["pending"] == 0, "what was under way is done")
+    emitted = cluster.info(topology)["emitted"]
+    cluster.set_status(topology, "ACTIVE")
+    wait_until(lambda: cluster.info(topology)["emitted"] > emitted, "activation")
+
     cluster.unassign(topology)
     wait_until(lambda: cluster.owner(topology) is None, "its end")
 
@@ -165,6 +140,11 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     (tmp_path / "elsewhere").rename(checkpoint)
     wait_until(lambda: len(notes(folder, "begun")) == 2, "it continues", START_SECS)
     assert notes(folder, "begun")[1]["next"] > 0
+    (closed,) = notes(folder, "closed")
+    assert closed["failed"] == 0
+    before = len(notes(folder, "progress"))
+    wait_until(lambda: len(notes(folder, "progress")) > before + 3, "progress", START_SECS)
+    check_exact(folder)
     cluster.unassign(topology)
     wait_until(lambda: cluster.owner(topology) is None, "its end")
 
@@ -178,11 +158,23 @@ def test_a_topology_with_state_starts_on_that_or_on_none_when_it_is_told_to(
     # Once only: a driver that dies after that goes on.
     owner = cluster.owner(topology)
     assert owner is not None
+    before = len(notes(folder, "progress"))
+    wait_until(lambda: len(notes(folder, "progress")) > before + 3, "progress", START_SECS)
     os.kill(owner.pid, signal.SIGKILL)
     wait_until(lambda: len(notes(folder, "begun")) == 4, "the spout is opened again", START_SECS)
+    assert not session_members(owner.pid)
     assert notes(folder, "begun")[3]["next"] > 0
+    before = len(notes(folder, "progress"))
+    wait_until(lambda: len(notes(folder, "progress")) > before + 3, "progress", START_SECS)
+
     cluster.unassign(topology)
-    wait_until(lambda: cluster.owner(topology) is None, "its end")
+    again = supervisor.drivers()[6700]
+    assert again != owner.pid
+    wait_until(lambda: not session_members(again), "the end of everything")
+    assert cluster.owner(topology) is None
+    check_exact(folder)
+    temporary = tmp_path / "s1" / "supervisor" / "slots" / "6700" / "tmp"
+    wait_until(lambda: not temporary.exists(), "temporary files go", 10)
 
 
 @pytest.mark.slow
@@ -221,6 +213,5 @@ def test_a_topology_in_a_store_goes_on_at_another_supervisor_when_its_driver_is_
 
     begun = [one["next"] for one in notes(folder, "begun")]
     assert begun[0] == 0 < begun[-1], "it went on, and did not begin from zero"
-    for progress in notes(folder, "progress"):
-        assert progress["total"] == progress["seen"] * (progress["seen"] - 1) // 2
+    check_exact(folder)
     assert not (tmp_path / "checkpoints").exists(), "nothing was kept in a directory"
