@@ -121,7 +121,7 @@ faults: java $(STAMP) ## inject faults into a running topology: half an hour (FA
 	@$(PY) -m lab.faults $(FAULTS_ARGS)
 
 .PHONY: faults-short
-faults-short: java $(STAMP) ## the form of it that `make test` has: a minute
+faults-short: java $(STAMP) ## the form of it that `make test-soak` has: a minute
 	@$(PY) -m lab.faults --short $(FAULTS_ARGS)
 
 .PHONY: connector-faults
@@ -133,7 +133,7 @@ failover: java $(STAMP) ## kill, stop and cut off parts of a cluster: twenty min
 	@$(PY) -m lab.failover $(FAILOVER_ARGS)
 
 .PHONY: failover-short
-failover-short: java $(STAMP) ## the form of it that `make test` has: half a minute
+failover-short: java $(STAMP) ## the form of it that `make test-rest` has: half a minute
 	@$(PY) -m lab.failover --short $(FAILOVER_ARGS)
 
 .PHONY: test-moments

@@ -6,7 +6,8 @@ import pytest
 from processes import short_form
 
 
-@pytest.mark.slow
+# Each of these kills, and what is left exactly: `test_recovery.py`.
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_or_counted_twice_when_a_worker_a_spout_host_and_the_driver_are_killed():
     # Other tests may have left the machine busy: how quickly progress resumes is measured by `make faults`.

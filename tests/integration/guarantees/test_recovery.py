@@ -117,7 +117,6 @@ def test_killed_python_workers_leave_state_exact(nothing_left_behind, spark_sess
     assert sums == Counter({n: n for n in range(count)})
 
 
-@pytest.mark.representative
 def test_killed_spout_hosts_are_started_again_and_lose_nothing(nothing_left_behind, spark_session, tmp_path):
     count = 6000
     conf = {

@@ -1,4 +1,4 @@
-"""A script that is interrupted at many moments while it starts and stops a topology; `python interrupting.py`.
+"""A script that is interrupted while it starts and while it stops a topology; `python interrupting.py`.
 
 Prints a line for each moment.
 """
@@ -15,7 +15,8 @@ from storm_on_spark import BaseBasicBolt, BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.spark.running.topology import TopologyQuery
 from storm_on_spark.spark.session import local_session
 
-MOMENTS = 2
+MOMENTS = (0.25, 0.75)
+"""Parts of the time that a start or a stop takes: one for each of both handlers."""
 
 
 class Numbers(BaseRichSpout):
@@ -57,18 +58,17 @@ def interrupted(secs: float, call: Callable[[], object]) -> str:
 
 def main() -> None:
     spark = local_session()
-    for handler in (signal.getsignal(signal.SIGINT), signal.default_int_handler):
+    began = time.monotonic()
+    start().stop()
+    took = (time.monotonic() - began) / 2
+    handlers = (signal.getsignal(signal.SIGINT), signal.default_int_handler)
+    for handler, moment in zip(handlers, MOMENTS, strict=True):
         signal.signal(signal.SIGINT, handler)
-        began = time.monotonic()
-        start().stop()
-        took = (time.monotonic() - began) / 2
-        for number in range(MOMENTS):
-            secs = took * (number + 0.5) / MOMENTS
-            print("start", interrupted(secs, start), flush=True)
-            for query in spark.streams.active:  # it was quicker
-                query.stop()
-            query = start()
-            print("stop", interrupted(secs, query.stop), query.isActive, flush=True)
+        print("start", interrupted(moment * took, start), flush=True)
+        for query in spark.streams.active:  # it was quicker
+            query.stop()
+        query = start()
+        print("stop", interrupted(moment * took, query.stop), query.isActive, flush=True)
     spark.stop()
 
 

@@ -89,7 +89,7 @@ def follow(browser: httpx.Client, to: str, came: threading.Event) -> None:
 
 @pytest.mark.parametrize(
     "mode",
-    [pytest.param("realtime", marks=pytest.mark.representative), pytest.param("latency", marks=pytest.mark.soak)],
+    ["realtime", pytest.param("latency", marks=pytest.mark.soak)],
 )
 def test_a_run(tmp_path: Path, mode: str, receiver: Receiver) -> None:
     # Short, as the path of a live process's socket has the name.
