@@ -26,10 +26,24 @@ def says(pattern: str, sentence: str) -> bool:
     return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), sentence) is not None
 
 
+WITHOUT_SPARK = {
+    "too many values",
+    "a value that can't be grouped by",
+    "a custom grouping that raises",
+    "a custom grouping that chooses a wrong task",
+}
+"""Raised in next_tuple as others are; tests of collectors and of groupings have the same sentences."""
+
+
 @pytest.mark.parametrize(
     "broken",
-    [*SPOUT_BROKEN.values(), *BOLT_BROKEN.values()],
-    ids=[*SPOUT_BROKEN, *(f"{what} of a bolt" for what in BOLT_BROKEN)],
+    [
+        *(
+            pytest.param(broken, id=what, marks=pytest.mark.soak if what in WITHOUT_SPARK else ())
+            for what, broken in SPOUT_BROKEN.items()
+        ),
+        *(pytest.param(broken, id=f"{what} of a bolt") for what, broken in BOLT_BROKEN.items()),
+    ],
 )
 def test_one_sentence_names_the_component_and_the_way_out(
     broken: Broken,

@@ -34,7 +34,7 @@ def open_stores(spark: Any, checkpoint: Path, run_id: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "a check#point, 100%20"])
+@pytest.mark.parametrize("name", [pytest.param("checkpoint", marks=pytest.mark.soak), "a check#point, 100%20"])
 def test_no_state_store_of_an_ended_topology_stays_open(name: str, spark_session: Any, tmp_path: Path) -> None:
     """Else Spark's maintenance would write to the checkpoint again, also after it was removed."""
     checkpoint = tmp_path / name

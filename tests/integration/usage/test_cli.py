@@ -288,6 +288,8 @@ def test_a_port_that_is_taken_is_one_sentence(start: Callable[..., Run]) -> None
     assert str(port) in sentence
 
 
+# That what Spark says becomes a sentence is shown by the port above, and by `test_failures.py`.
+@pytest.mark.soak
 def test_a_checkpoint_that_spark_can_not_write_is_one_sentence(start: Callable[..., Run], tmp_path: Path) -> None:
     state = tmp_path / "state"
     # A file where Spark wants a folder: no user rights needed, and root is refused too.

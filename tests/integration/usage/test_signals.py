@@ -233,7 +233,8 @@ def few(among: list[Blow], count: int, chance: random.Random) -> list[Blow]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("arguments_of", [run_of, script_of])
+# A script starts in the same way; what interrupts one is also tested below.
+@pytest.mark.parametrize("arguments_of", [run_of, pytest.param(script_of, marks=pytest.mark.soak)])
 def test_it_ends_at_any_moment_of_its_start(
     tmp_path: Path, all_moments: list[Blow], arguments_of: Callable[[Path], list[str]]
 ) -> None:

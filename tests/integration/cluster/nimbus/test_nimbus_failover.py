@@ -205,7 +205,7 @@ def test_reads_are_answered_while_zookeeper_is_away(tmp_path: Path) -> None:
             world.close()
 
 
-@pytest.mark.parametrize("hours", [-24.0, 24.0])
+@pytest.mark.parametrize("hours", [pytest.param(-24.0, marks=pytest.mark.soak), 24.0])
 def test_a_deadline_stays_where_it_was_whatever_the_next_leaders_clock_says(world: World, hours: float) -> None:
     world.idle_supervisor("s1")
     # Both are wrong, by different amounts; ZooKeeper's clock is the only one that counts.
