@@ -116,6 +116,7 @@ class RunningTopology:
         """
         deadline = time.monotonic() + timeout
         while True:
+            began = time.monotonic()
             # Checked first: events before the end are in the captures that are read afterwards.
             active = self.query.isActive
             captured = self.captured()
@@ -126,7 +127,8 @@ class RunningTopology:
             if not active or time.monotonic() > deadline:
                 why = f"not within {timeout} s" if active else "not before the topology ended"
                 raise TimeoutError(f"the condition came true {why}: {_summary(captured)}")
-            time.sleep(_POLL_SECONDS)
+            # To read many events takes a while, in which those who emit them lack a processor.
+            time.sleep(max(_POLL_SECONDS, min(time.monotonic() - began, 1.0)))
 
     def await_completion(self, timeout: float = 240) -> Captured:
         """Waits until all spouts are exhausted and nothing is pending.

@@ -197,7 +197,7 @@ def test_interrupting_the_start_leaves_nothing_and_the_next_topology_runs(
     with kernel_in(tmp_path) as (_, client):
         me = psutil.Process(int(run(client, "import os; print(os.getpid())")))
         run(client, ENDLESS.partition("query = ")[0])
-        for secs in (0.5, 2.0, 4.0, 8.0):
+        for secs in (0.5, 2.5, 5.0, 9.0):
             names = []
             request = client.execute(CLUSTER)
             # As Jupyter does it.
