@@ -38,13 +38,14 @@ class StandaloneCluster(Service):
 
     Args:
         folder: for logs and for the working directories of executors; made.
-        workers: how many workers; worker *i* has the address `127.0.0.(2 + i)`.
+        workers: how many workers; worker *i* has the address `127.0.0.(2 + i)`, where the network is `127.0.0`.
         cores: how many task slots each worker has.
         memory: of each worker, for its executors, as Spark writes it.
         started: called with the process id of each master and worker, which leads a session.
         environment: more variables for them.
         machine: returns what stands before a worker's command, by the worker's address, such as `unshare --mount`; it
             must end by replacing itself with that command.
+        network: the first three parts of all addresses. Master and driver have `.1` there.
 
     Example:
         >>> with StandaloneCluster(folder) as cluster:                          # doctest: +SKIP
@@ -62,12 +63,14 @@ class StandaloneCluster(Service):
         started: Callable[[int], object] = lambda pid: None,
         environment: Mapping[str, str] | None = None,
         machine: Callable[[str], Sequence[str]] = lambda host: (),
+        network: str = "127.0.0",
     ) -> None:
         self._folder = folder
         self._memory = memory
         self._started = started
         self._more = dict(environment or {})
         self._machine = machine
+        self._network = network
         self._port = 0
         self._home: Path | None = None
         self._cores = cores
@@ -84,8 +87,8 @@ class StandaloneCluster(Service):
         """Settings for sessions on it."""
         bare_fs = jars.fetch(jars.BARE_LOCAL_FS)
         settings = required_settings(bare_local_fs=bare_fs is not None) | {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": f"{self._network}.1",
+            "spark.driver.bindAddress": f"{self._network}.1",
             "spark.executor.memory": "512m",
             **self.secret,
             # What doesn't answer on this host is gone: Spark would try three times, five seconds apart.
@@ -135,7 +138,7 @@ class StandaloneCluster(Service):
         make_secret_file(self._folder / _PROPERTIES, "\n".join(lines))
         self._start_master()
         for number in range(self._count):
-            self.start_worker(f"127.0.0.{2 + number}", wait=False)
+            self.start_worker(f"{self._network}.{2 + number}", wait=False)
 
     def ready(self) -> bool:
         """Returns whether all workers have registered with the master.
@@ -172,9 +175,9 @@ class StandaloneCluster(Service):
 
     def _start_master(self) -> None:
         # At its port of before: workers and drivers know no other.
-        port = str(self._port)
-        command = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0"]
-        self._master = self._run("master", "127.0.0.1", command)
+        port, host = str(self._port), f"{self._network}.1"
+        command = ["org.apache.spark.deploy.master.Master", "--host", host, "--port", port, "--webui-port", "0"]
+        self._master = self._run("master", host, command)
         self.master = self._wait_for(self._master, "master", _MASTER)
         self._port = int(self.master.rpartition(":")[2])
 

@@ -34,8 +34,8 @@ from storm_on_spark.flux.properties import parse_properties
 from storm_on_spark.flux.reading import Substitution, substituted
 from storm_on_spark.launch.conf_text import parse_pair, read_file
 from storm_on_spark.multilang.framing import JsonFraming, MsgpackFraming
-from storm_on_spark.runtime.spouts.remote.line import LineError
-from storm_on_spark.runtime.spouts.remote.listener import Hello
+from storm_on_spark.runtime.processes.lines.line import LineError
+from storm_on_spark.runtime.processes.lines.listener import Hello
 from storm_on_spark.runtime.storage.local import LocalStorage
 from storm_on_spark.spark.checkpoint.directory import manifest_in
 from storm_on_spark.spark.running.failures import reason_of

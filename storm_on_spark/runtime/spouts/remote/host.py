@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from storm_on_spark.plan.explain.words import listed
+from storm_on_spark.runtime.processes.lines.line import Line
+from storm_on_spark.runtime.processes.lines.listener import Hello
 from storm_on_spark.runtime.spouts.host_process import STOP_SECONDS, HostProcess
 from storm_on_spark.runtime.spouts.messages import Message, Setup, Stop
-from storm_on_spark.runtime.spouts.remote.line import Line
-from storm_on_spark.runtime.spouts.remote.listener import Hello
 
 log = logging.getLogger(__name__)
 

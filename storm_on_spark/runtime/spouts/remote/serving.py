@@ -9,8 +9,8 @@ from pathlib import Path
 
 from storm_on_spark.api.errors import CheckpointError, StormError
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
+from storm_on_spark.runtime.processes.lines.line import Line
 from storm_on_spark.runtime.spouts.messages import Failed, Message, Setup
-from storm_on_spark.runtime.spouts.remote.line import Line
 from storm_on_spark.runtime.spouts.spout_host import SpoutHost, keep_from_children
 from storm_on_spark.runtime.spouts.watching.holding import HostBreath
 

@@ -74,15 +74,21 @@ class HostBreath:
 
 
 class HostWatch:
-    """The parent's side of the file: it checks whether the host is running."""
+    """The parent's side of the file: it checks whether the host is running.
 
-    def __init__(self) -> None:
+    Args:
+        stopped_secs: how long the host may be stopped; None for as long as somebody likes.
+    """
+
+    def __init__(self, stopped_secs: float | None = None) -> None:
+        self._stopped_secs = stopped_secs
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 # closed by `close`
         self._file.truncate(SIZE)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        #: Seconds that the interpreter was held, if that ended the host.
+        #: Seconds that the interpreter was held, if that ended the host, or that it was stopped.
         self._told = ""
+        self._was_stopped = ""
         #: What the host has written, once the file is closed.
         self._text = ""
 
@@ -106,6 +112,8 @@ class HostWatch:
         text = self._text
         _, crash, stacks = text.rpartition(_CRASH)
         found = _executors_at(text, stacks) if crash else []
+        if self._was_stopped:
+            return self._was_stopped
         if self._told:
             return _held(self._told, found)
         return in_words(code) + "".join(f" in {each.name}: {each.frame}" for each in found if each.current)
@@ -123,12 +131,18 @@ class HostWatch:
         return os.pread(self._file.fileno(), _MOST_BYTES, SIZE).decode("utf-8", "replace")
 
     def _look(self, pid: int) -> None:
-        seen, looks = 0.0, 0
+        seen, looks, stops = 0.0, 0, 0
         while not self._over.wait(_LOOK_SECS):
             at = breathed_at(os.pread(self.descriptor, SIZE, 0))
             # Counts checks, not seconds: this process may have been stopped as well.
-            looks = 0 if at != seen or is_stopped(pid) else looks + 1
+            stops = stops + 1 if is_stopped(pid) else 0
+            looks = 0 if at != seen or stops else looks + 1
             seen = at
+            if self._stopped_secs is not None and stops * _LOOK_SECS >= self._stopped_secs:
+                self._was_stopped = f"it was ended, as it had been stopped for {self._stopped_secs:.0f} s"
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                return
             if looks < _FEWEST_LOOKS or not at:
                 continue
             limit = _LIMIT.search(self._read())
@@ -192,4 +206,4 @@ def _held(how_long: str, found: Sequence[_Executor]) -> str:
     if len(found) == 1:
         return f"it was ended: {found[0].name}, or what it calls, {what}: {found[0].frame}"
     places = "; ".join(f"{executor.name}: {executor.frame}" for executor in found)
-    return f"it was ended: one of its spouts, or what it calls, {what}{': ' * bool(found)}{places}"
+    return f"it was ended: one of its components, or what it calls, {what}{': ' * bool(found)}{places}"

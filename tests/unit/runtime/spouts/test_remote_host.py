@@ -24,14 +24,14 @@ from storm_on_spark.api import BaseRichSpout, Fields, TopologyBuilder
 from storm_on_spark.runtime.batches.clock import SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.processes.lines.line import Line
+from storm_on_spark.runtime.processes.lines.listener import Hello, LineListener, listen_at
 from storm_on_spark.runtime.processes.sessions import started_at
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.spouts.log import iter_cuts
 from storm_on_spark.runtime.spouts.messages import Setup
 from storm_on_spark.runtime.spouts.remote.host import RemoteHost
 from storm_on_spark.runtime.spouts.remote.keeper import Place, keep_host
-from storm_on_spark.runtime.spouts.remote.line import Line
-from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
 from storm_on_spark.testing.faults.connections import TcpProxy
 
 
@@ -109,7 +109,7 @@ class Running:
         self.hosts: list[RemoteHost] = []
         #: What processes of hosts were given, the oldest first.
         self.setups: list[Setup] = []
-        self.listener = HostListener("127.0.0.1", self._on_host)
+        self.listener = LineListener(listen_at("127.0.0.1"), b"s" * 32, self._on_host)
         driver, _, port = (through(self.listener.port) if through else f"127.0.0.1:{self.listener.port}").partition(":")
         self.keeper = Keeper(lambda: Place(0, driver, int(port), self.listener.secret.hex()))
         self.coordinator = Coordinator(

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import eventually
 
+from storm_on_spark.runtime.processes.lines.line import Line, LineError, answer_host, call_driver
+from storm_on_spark.runtime.processes.lines.listener import Hello, LineListener, listen_at
 from storm_on_spark.runtime.spouts.messages import Settle
-from storm_on_spark.runtime.spouts.remote.line import Line, LineError, answer_host, call_driver
-from storm_on_spark.runtime.spouts.remote.listener import Hello, HostListener
 from storm_on_spark.runtime.tracking.runs import Runs
 
 SECRET = b"s" * 32
@@ -136,7 +136,9 @@ class Ears:
 
     def __init__(self) -> None:
         self.came: list[tuple[Line, Hello]] = []
-        self.listener = HostListener("127.0.0.1", lambda line, hello: self.came.append((line, hello)))
+        self.listener = LineListener(
+            listen_at("127.0.0.1"), SECRET, lambda line, hello: self.came.append((line, hello))
+        )
 
     def call(self, secret: bytes | None = None) -> Line:
         connection = socket.create_connection(("127.0.0.1", self.listener.port), 10)

@@ -10,7 +10,8 @@ from storm_on_spark.api import TopologyBuilder
 from storm_on_spark.plan.compile import place
 from storm_on_spark.plan.fingerprint import compare, fingerprint
 from storm_on_spark.spark.checkpoint.directory import Manifest
-from storm_on_spark.spark.compiled import compile_topology, resumed_graph
+from storm_on_spark.spark.checkpoint.resumed import resumed_graph
+from storm_on_spark.spark.compiled import compile_topology
 from storm_on_spark.testing import CaptureBolt, ListSpout
 
 

@@ -1,4 +1,4 @@
-"""An authenticated connection between the driver and a spout host.
+"""An authenticated connection between the driver's machine and a process on another one, called a host.
 
 Both sides prove that they know the secret of the run before either reads anything else, and each message has a code
 that only they can make. So messages may be unpickled: no other process can write, change, repeat or drop one.
@@ -17,15 +17,15 @@ import socket
 import struct
 
 MAX_BYTES = 1 << 30
-"""The longest message: the first one to a host has the code of all components."""
+"""The longest message: the first one to a host has the code of all components, or the state of tasks."""
 _MAGIC = b"SOSHOST1"
 _NONCE_BYTES = 16
 _LENGTH = struct.Struct("<I")
 _NUMBER = struct.Struct("<Q")
 _MAC_BYTES = 32
 _BLOCK = 1 << 20
-_DEAD_SECONDS = 30
-"""Time without an answer from the other machine after which the connection counts as broken."""
+DEAD_SECS = 30
+"""Time without an answer from the other machine after which a connection counts as broken, unless it says otherwise."""
 
 
 class LineError(OSError):
@@ -58,8 +58,11 @@ class Line:
         """Sends a message.
 
         Raises:
+            LineError: it is too long.
             OSError: the connection is broken.
         """
+        if len(data) > MAX_BYTES:
+            raise LineError(f"a message has {len(data)} bytes; allowed are {MAX_BYTES}")
         head = _LENGTH.pack(len(data)) + _mac(self._send_key, _NUMBER.pack(self._sent) + data)
         self._sent += 1
         self.bytes_sent += len(head) + len(data)
@@ -131,7 +134,7 @@ def answer_host(connection: socket.socket, secret: bytes) -> Line:
     """
     greeting = _exactly(connection, len(_MAGIC) + _NONCE_BYTES)
     if greeting[: len(_MAGIC)] != _MAGIC:
-        raise LineError("the caller is not a spout host of this release")
+        raise LineError("the caller is not a process of this release")
     mine = secrets.token_bytes(_NONCE_BYTES)
     nonces = greeting[len(_MAGIC) :] + mine
     connection.sendall(mine + _mac(secret, b"driver" + nonces))
@@ -140,16 +143,21 @@ def answer_host(connection: socket.socket, secret: bytes) -> Line:
     return Line(connection, secret, nonces, of_driver=True)
 
 
-def notice_loss(connection: socket.socket) -> None:
-    """Makes the kernel end a connection whose peer no longer answers, and send without delay."""
+def notice_loss(connection: socket.socket, secs: int = DEAD_SECS) -> None:
+    """Makes the kernel end a connection whose peer no longer answers, and send without delay.
+
+    Args:
+        connection: the socket.
+        secs: how long the other machine may be silent.
+    """
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {
-        "TCP_KEEPIDLE": _DEAD_SECONDS // 3,
-        "TCP_KEEPINTVL": _DEAD_SECONDS // 6,
+        "TCP_KEEPIDLE": secs // 3,
+        "TCP_KEEPINTVL": secs // 6,
         "TCP_KEEPCNT": 4,
         # Also while something waits to be sent, or to be read over there.
-        "TCP_USER_TIMEOUT": 1000 * _DEAD_SECONDS,
+        "TCP_USER_TIMEOUT": 1000 * secs,
     }
     for name, value in options.items():
         if hasattr(socket, name):

@@ -1,18 +1,17 @@
-"""The driver's listener for spout hosts on other machines."""
+"""A listener on the driver's machine, for processes of the same run on other machines."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import logging
-import secrets
 import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from storm_on_spark.runtime.spouts.remote.line import Line, LineError, answer_host, notice_loss
+from storm_on_spark.runtime.processes.lines.line import DEAD_SECS, Line, LineError, answer_host, notice_loss
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +24,10 @@ _TEXT_LENGTH = 300
 
 @dataclass(frozen=True)
 class Hello:
-    """A host process's introduction of itself."""
+    """A caller's introduction of itself."""
 
     number: int
-    """Which of the run's hosts it is."""
+    """Which of the run's processes of its kind it is."""
     attempt: int
     """Of the Spark task that keeps it; a later attempt has a greater number."""
     pid: int
@@ -51,47 +50,65 @@ class Hello:
             found: Any = json.loads(data)
             hello = cls(**found)
         except (ValueError, TypeError, RecursionError) as error:
-            raise LineError(f"a spout host's first message is malformed: {error}") from None
+            raise LineError(f"a caller's first message is malformed: {error}") from None
         numbers: tuple[object, ...] = hello.number, hello.attempt, hello.pid
         texts: tuple[object, ...] = hello.machine, hello.previous
         if not all(isinstance(number, int) and 0 <= number < 1 << 63 for number in numbers):
             raise LineError(
-                f"a spout host's first message must have whole numbers from 0 to 2**63 - 1, not {numbers!r:.100}"
+                f"a caller's first message must have whole numbers from 0 to 2**63 - 1, not {numbers!r:.100}"
             )
         if not all(isinstance(text, str) and len(text) <= _TEXT_LENGTH for text in texts):
-            raise LineError(f"a spout host's first message must have texts of at most {_TEXT_LENGTH} characters")
+            raise LineError(f"a caller's first message must have texts of at most {_TEXT_LENGTH} characters")
         return hello
 
 
-class HostListener:
-    """Accepts connections from the hosts of one run.
+def listen_at(bind: str) -> socket.socket:
+    """Returns a socket that listens on a free port.
 
     Args:
         bind: address to listen on, as Spark's `spark.driver.bindAddress`.
-        on_host: called on a separate thread for each process that connects. It takes over the connection.
 
     Raises:
         OSError: this machine does not have that address.
     """
+    family, _, _, _, address = socket.getaddrinfo(bind, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.bind(address)
+        listener.listen(_MOST_STRANGERS)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
-    def __init__(self, bind: str, on_host: Callable[[Line, Hello], None]) -> None:
-        self._on_host = on_host
-        self.secret = secrets.token_bytes(32)
-        """What hosts must know."""
-        family, _, _, _, address = socket.getaddrinfo(bind, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        self._listener = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            self._listener.bind(address)
-            self._listener.listen(_MOST_STRANGERS)
-        except OSError:
-            self._listener.close()
-            raise
-        self.port: int = self._listener.getsockname()[1]
+
+class LineListener:
+    """Accepts connections from other processes of one run.
+
+    Args:
+        listener: the socket, which listens.
+        secret: what callers must know.
+        on_caller: called on a separate thread for each process that connects. It takes over the connection.
+        dead_secs: how long another machine may be silent before its connection counts as broken.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        secret: bytes,
+        on_caller: Callable[[Line, Hello], None],
+        dead_secs: int = DEAD_SECS,
+    ) -> None:
+        self._dead_secs = dead_secs
+        self._on_caller = on_caller
+        self.secret = secret
+        self._listener = listener
+        self.port: int = listener.getsockname()[1]
         """Where it listens."""
         self._lock = threading.Lock()
         #: Connections that are not authenticated yet, each with its thread.
         self._strangers: dict[socket.socket, threading.Thread] = {}
-        self._thread = threading.Thread(target=self._accept, name="spout-listener", daemon=True)
+        self._thread = threading.Thread(target=self._accept, name="line-listener", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -122,18 +139,18 @@ class HostListener:
                     oldest = next(iter(self._strangers))
                     del self._strangers[oldest]
                     _shut(oldest)
-                thread = threading.Thread(target=self._meet, args=(connection,), name="spout-caller", daemon=True)
+                thread = threading.Thread(target=self._meet, args=(connection,), name="line-caller", daemon=True)
                 self._strangers[connection] = thread
             thread.start()
 
     def _meet(self, connection: socket.socket) -> None:
         # The limit is for the whole message, so that a caller can't hold the connection by a byte now and then.
         timer = threading.Timer(HANDSHAKE_SECONDS, _shut, (connection,))
-        timer.name, timer.daemon = "spout-caller-timer", True
+        timer.name, timer.daemon = "line-caller-timer", True
         timer.start()
         met = False
         try:
-            notice_loss(connection)
+            notice_loss(connection, self._dead_secs)
             line = answer_host(connection, self.secret)
             hello = Hello.parse(line.recv_bytes(_HELLO_BYTES))
             met = True
@@ -147,7 +164,7 @@ class HostListener:
             if not met:
                 connection.close()
         if met:
-            self._on_host(line, hello)
+            self._on_caller(line, hello)
 
 
 def _shut(connection: socket.socket) -> None:
