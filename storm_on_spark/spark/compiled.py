@@ -30,11 +30,11 @@ from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.explain.mermaid import explain_mermaid
 from storm_on_spark.plan.explain.picture import plan_html
 from storm_on_spark.plan.explain.text import explain_text
-from storm_on_spark.plan.live_homes import why_not_live
+from storm_on_spark.plan.live_homes import processes_of, why_not_live
 from storm_on_spark.plan.logical import LogicalGraph
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.plan.passes.placement import partitions_of
-from storm_on_spark.plan.settings import LiveSettings, TaskSettings
+from storm_on_spark.plan.settings import LiveSettings
 from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.bolts.watching.at_work import clear_work
@@ -46,6 +46,7 @@ from storm_on_spark.runtime.run.settings import ReportSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled, user_path
 from storm_on_spark.runtime.spouts.host_process import spout_groups
 from storm_on_spark.runtime.storage import Storage, inside
+from storm_on_spark.spark.checkpoint.resumed import resumed_graph
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -312,6 +313,7 @@ class CompiledTopology:
         from storm_on_spark.spark.running.failures import reporting_failure, topology_failed
         from storm_on_spark.spark.running.fenced import fenced_poll, tidy
         from storm_on_spark.spark.running.interrupts import interruptible
+        from storm_on_spark.spark.running.live_elsewhere import LiveElsewhere, why_batches_elsewhere
         from storm_on_spark.spark.running.outlets import Outlets
         from storm_on_spark.spark.running.state_stores import close_state_stores
         from storm_on_spark.spark.running.topology import TopologyQuery
@@ -360,8 +362,10 @@ class CompiledTopology:
             resumed = store.committed() if manifest is not None and store.committed() >= 0 else None
             in_store = store.location.path is None
             here = why_batches_here(self.graph.conf, coming.master, in_store=in_store, by_hand=clock is not None)
+            if not here and not is_here(coming.master):
+                here = why_batches_elsewhere(session_of())
             plan = self.placed(coming.parallelism, manifest, here)
-            # What has state waits for Spark, which keeps it. Executors elsewhere start their own live process.
+            # What has state waits for Spark, which keeps it; so does what needs executors elsewhere.
             at_once = manifest is None and not (why_not_live(plan) or no_socket(start_id)) and is_here(coming.master)
             if not at_once:
                 open_callbacks(session_of())
@@ -389,7 +393,12 @@ class CompiledTopology:
                 if durability == "machine":
                     durable = MachineDurability(store.location.path)
             readers = Readers(store.root, plan)
-            spec = dataclasses.replace(spec, readers=readers.begin(by_task=spec.realtime))
+            elsewhere = None
+            if spec.realtime and not is_here(coming.master):
+                elsewhere = LiveElsewhere(session_of(), name, start_id, processes_of(plan))
+                stack.callback(elsewhere.close)
+            address = None if elsewhere is None else elsewhere.address
+            spec = dataclasses.replace(spec, readers=readers.begin(by_task=spec.realtime), address=address)
             written = Written(plan, manifest.storm_id, OffsetLog(store.root), durable)
             if not at_once:  # nothing that is live writes there
                 written.open(session_of())
@@ -427,6 +436,8 @@ class CompiledTopology:
                 stack.callback(early_tasks.close)
                 early_tasks.start()
             if live is not None:
+                if elsewhere is not None:
+                    elsewhere.open(live, coordinator.metrics.add_reports)
                 stack.enter_context(LiveWatch(start_id, coordinator.look_at_live, coordinator.metrics.add_reports))
             if began is not None:
                 began(lambda: coordinator.metrics.info(name, "ACTIVE", time.monotonic() - started, None))
@@ -486,15 +497,3 @@ class CompiledTopology:
                 topology.fail(failure)
             topology.watch()
             return topology
-
-
-def resumed_graph(graph: LogicalGraph, manifest: Manifest) -> LogicalGraph:
-    """Returns a topology with the same number of acker tasks as at the first start, unless it is configured.
-
-    The default number depends on `topology.workers`, which may change.
-    """
-    ackers = len(manifest.fingerprint.get("acker", {}).get("keys", ()))
-    configured = TaskSettings.of(graph.conf).ackers is not None
-    if configured or ackers in (0, len(graph.acker_tasks)):
-        return graph
-    return compile_graph(graph.topology, {**graph.conf, Config.TOPOLOGY_ACKER_EXECUTORS: ackers})

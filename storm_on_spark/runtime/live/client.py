@@ -20,11 +20,13 @@ from typing import Any
 
 from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look
+from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Cut, Fetch, Look, MayAdopt
 from storm_on_spark.runtime.live.processes.pulse import has_pulse
+from storm_on_spark.runtime.live.remote.asking import ask
 from storm_on_spark.runtime.processes.diagnostics.busy import holder
 from storm_on_spark.runtime.processes.ending.signals import held_back
 from storm_on_spark.runtime.processes.is_stopped import is_stopped
+from storm_on_spark.runtime.processes.lines.calls import Address
 from storm_on_spark.runtime.processes.run_folder import MOST_SOCKET_PATH, make_private, run_folder
 from storm_on_spark.runtime.spouts.log import Mark
 
@@ -78,11 +80,14 @@ class LiveClient:
         start_id: the run.
         stall_secs: how long one tuple may take. A process without a pulse is given that time, if it isn't stopped: a
             bolt may hold the interpreter.
+        address: for a worker, where the process hears calls of other machines; None if all of the run is on this one.
+            The driver starts such a process, see `remote.leader`.
     """
 
-    def __init__(self, start_id: str, stall_secs: float = ANSWER_SECS) -> None:
+    def __init__(self, start_id: str, stall_secs: float = ANSWER_SECS, address: Address | None = None) -> None:
         self._start_id = start_id
         self._stall_secs = stall_secs
+        self._address = address
         self.path = socket_of(start_id)
         self._pulse = pulse_of(start_id)
         #: Set once no caller needs an answer.
@@ -113,10 +118,15 @@ class LiveClient:
         self._over.set()
 
     def listens(self) -> bool:
-        """Returns whether there is a live process."""
-        return self.path.exists()
+        """Returns whether there is a live process that may take the tasks."""
+        if self._address is None:
+            return self.path.exists()
+        answer = self._ask(MayAdopt())
+        return isinstance(answer, Adopted) and answer.live
 
-    def start(self, processes: int, beside: int | None = None) -> subprocess.Popen[bytes] | None:
+    def start(
+        self, processes: int, beside: int | None = None, door: tuple[socket.socket, bytes] | None = None
+    ) -> subprocess.Popen[bytes] | None:
         """Starts the process unless it was started recently. It listens once it is ready.
 
         If the process can't be started, this is logged once.
@@ -125,10 +135,13 @@ class LiveClient:
             processes: number of live processes, including those that the first one starts.
             beside: the id of this process where it is a driver: the other one ends with it. None in a worker: there it
                 ends with the daemon of workers.
+            door: for a driver, where others call the process; see `LiveProcess`.
 
         Returns:
-            The process; None if none was started.
+            The process; None if none was started, as in a worker where the driver starts it.
         """
+        if self._address is not None:
+            return None
         if reason := no_socket(self._start_id):
             self._say(reason)
             return None
@@ -144,12 +157,17 @@ class LiveClient:
         path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
         # The folder is the process's to remove when the daemon ends, whose signal waits until it can hear it.
         words = [sys.executable, "-m", "storm_on_spark.runtime.live.processes.process", str(processes), self._start_id]
+        shared = [] if door is None else [door[0].fileno()]
         with held_back(signal.SIGHUP, signal.SIGINT):
             process = subprocess.Popen(
-                words if beside is None else [*words, str(beside)],
-                stdin=subprocess.DEVNULL,
+                [*words, *([] if beside is None else map(str, (beside, *shared)))],
+                stdin=subprocess.DEVNULL if door is None else subprocess.PIPE,
+                pass_fds=shared,
                 env={**os.environ, "PYTHONPATH": path},
             )
+        if door is not None and process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), process.stdin:  # it has ended
+                process.stdin.write(door[1])
         started[self._start_id] = now, process
         return process
 
@@ -160,6 +178,8 @@ class LiveClient:
 
     def _ask(self, question: object, path: Path | None = None) -> Any:
         path = path or self.path
+        if self._address is not None:
+            return ask(self._address, question)
         try:
             with socket.socket(socket.AF_UNIX) as end:
                 end.settimeout(ANSWER_SECS)

@@ -1,7 +1,7 @@
 """The messages of a live process. Those between it and spout hosts are in `spouts.messages`.
 
 They are pickled. The socket is in a folder of this run that only this user can enter; that to a further live process is
-one of a pair which this has inherited.
+one of a pair which this has inherited. Between machines they go over authenticated lines; see `remote`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ class Adopt:
     """Chunks of back edges that wait to be executed."""
     before: bytes = b""
     """Names the state that is committed: the one before the micro-batch; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class MayAdopt:
+    """From a worker on another machine, before it sends all state: would `Adopt` be accepted? Answered by `Adopted`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from storm_on_spark.api.topology import Topology
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.plan.live_homes import processes_of
 from storm_on_spark.plan.model import PlacedPlan
+from storm_on_spark.runtime.processes.lines.calls import Address
 from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.runtime.storage import Folder, StoragePlace
 from storm_on_spark.runtime.values import pickling
@@ -54,6 +55,8 @@ class RunSpec:
     """The port of the slot that runs the topology."""
     readers: Mapping[str, Reader] = field(default_factory=dict)
     """By native spout, who reads its rows; Spark where it has none."""
+    address: Address | None = None
+    """Where the first live process hears calls of other machines; None if all processes are on the driver's."""
 
     @property
     def realtime(self) -> bool:

@@ -79,7 +79,7 @@ def execute_beside(
         state_of: gives the state of a task.
         values: returns the state of all tasks.
     """
-    client = LiveClient(run[0], worker.wiring.settings(ReportSettings).stall_secs)
+    client = LiveClient(run[0], worker.wiring.settings(ReportSettings).stall_secs, worker.spec.address)
     rows = list(rows)
     bounds = next((offsets_of(row) for row in rows if is_offsets(row)), None)
     # Spark has read rows itself only in a micro-batch that it planned before this run.

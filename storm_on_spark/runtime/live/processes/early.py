@@ -111,7 +111,7 @@ class EarlyTasks:
                     self._client.barrier(Offset(), {})
                     barrier_at = time.monotonic() + self._barrier_secs
             self._over.wait(_LOOK_SECS)
-        _end(process)
+        end(process)
 
     def _adopted(self) -> bool:
         if not self._client.listens():
@@ -120,7 +120,8 @@ class EarlyTasks:
         return self._client.adopt(Adopt(self._spec.start_id, self._spec.dumps(), BEGINNING, Offset(), {}, ()))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the first live process, and waits until it has."""
     if process.poll() is None:
         # It leaves in order, and the others end with it.
         process.send_signal(signal.SIGHUP)

@@ -1,9 +1,11 @@
 """The live process: one thread that reads what spouts have written, executes it, and sends them the outcomes.
 
-`python -m storm_on_spark.runtime.live.processes.process PROCESSES START_ID`. A worker starts it and hands it the state
-of the tasks after a micro-batch. For a new topology the driver starts it before Spark runs, and adds its own id.
-The process starts the others and directs them. It ends when the coordinator has not asked for its status for some time,
-or when the run's folder, the daemon of the workers, or the driver that started it is gone.
+`python -m storm_on_spark.runtime.live.processes.process PROCESSES START_ID [DRIVER [SOCKET]]`. A worker starts it and
+hands it the state of the tasks after a micro-batch. For a new topology the driver starts it before Spark runs, and adds
+its own id. The process starts the others and directs them. Where executors may be on other machines, the driver always
+starts it and adds the descriptor of a socket, at which the others call; what they must know comes on stdin.
+It ends when the coordinator has not asked for its status for some time, or when the run's folder, the daemon of the
+workers, or the driver that started it is gone.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,11 +30,13 @@ from storm_on_spark.runtime.bolts.worker import Worker, worker_for
 from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of
 from storm_on_spark.runtime.live.execution.rounds import ROUNDS, Round, RoundLog
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
-from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look
+from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look, MayAdopt
 from storm_on_spark.runtime.live.processes.laps import Lap, Laps
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.live.processes.member import MemberProcess
 from storm_on_spark.runtime.live.processes.pulse import Pulse
+from storm_on_spark.runtime.live.remote.member import RemoteMember
+from storm_on_spark.runtime.live.remote.reception import Reception
 from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels
 from storm_on_spark.runtime.processes.diagnostics.busy import BusyPage
 from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
@@ -71,15 +76,26 @@ class LiveProcess:
         start_id: the run.
         processes: number of live processes, including this one.
         leader: the process that it ends with; the leader of its group for None, which is the daemon of workers.
+        door: a listening socket at which the other live processes call, and workers of other machines, and what they
+            must know; None where all are on this machine.
     """
 
-    def __init__(self, start_id: str, processes: int = 1, leader: int | None = None) -> None:
+    def __init__(
+        self,
+        start_id: str,
+        processes: int = 1,
+        leader: int | None = None,
+        door: tuple[socket.socket, bytes] | None = None,
+    ) -> None:
         self._start_id = start_id
         self._path = socket_of(start_id)
         self._own_path = self._path.with_name(f"{os.getpid():x}")  # six characters at most, on Linux
         self._processes = processes
-        #: The other live processes. They are ready when this one listens.
-        self._members: list[MemberProcess] = []
+        self._reception: Reception | None = None
+        if door is not None:
+            self._reception = Reception(*door, self._path, processes - 1)
+        #: The other live processes. They are ready when this one listens, unless they call from other machines.
+        self._members: Sequence[MemberProcess | RemoteMember] = ()
         self._selector = selectors.DefaultSelector()
         self._tasks: LiveTasks | None = None
         self._look: Look | None = None
@@ -113,6 +129,8 @@ class LiveProcess:
                 looks_at = now + _LOOK_SECS
                 if not self._is_needed():
                     return
+                if self._tasks is not None and any(member.over for member in self._members):
+                    self._give_up(GivenUpError("another live process has ended"))
             ready = self._selector.select(self._pause())
             laps.end(Lap.WAITS)
             for key, events in ready:
@@ -131,8 +149,7 @@ class LiveProcess:
                 laps.end(Lap.SAVES)
 
     def _listen(self) -> None:
-        for _ in range(self._processes - 1):
-            self._members.append(MemberProcess(self._start_id))
+        self._members = self._new_members()
         for member in self._members:
             member.ready(_MEMBER_SECS)
         # Start the pulse first, so that any client that finds the process also finds its pulse.
@@ -143,6 +160,11 @@ class LiveProcess:
         Pulse(self._pulse_listener, self._looked).start()
         self._inode = self._listen_at(self._listener, self._path)
         self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def _new_members(self) -> Sequence[MemberProcess | RemoteMember]:
+        if (reception := self._reception) is not None:
+            return [RemoteMember(reception, number) for number in range(1, self._processes)]
+        return [MemberProcess(self._start_id) for _ in range(self._processes - 1)]
 
     def _listen_at(self, listener: socket.socket, path: Path) -> int:
         listener.bind(str(self._own_path))
@@ -213,7 +235,7 @@ class LiveProcess:
         # One of them may be gone or busy.
         for member in self._members:
             member.end()
-        self._members = [MemberProcess(self._start_id) for _ in self._members]
+        self._members = self._new_members()
 
     def _let_go(self) -> None:
         """Leaves the tasks to the next micro-batch."""
@@ -256,6 +278,8 @@ class LiveProcess:
             self._laps.end(Lap.SAVES)
         elif isinstance(message, Fetch):
             self._fetches.append((connection, message))
+        elif isinstance(message, MayAdopt):
+            self._send(connection, Adopted(self._may_adopt()))
         else:
             assert isinstance(message, Adopt), message
             self._send(connection, Adopted(self._adopt(message)))
@@ -276,13 +300,18 @@ class LiveProcess:
                 self._let_go()
             self._send(connection, cut)
 
-    def _adopt(self, message: Adopt) -> bool:
+    def _may_adopt(self) -> bool:
         pause = _PAUSES[min(self._given_up, len(_PAUSES) - 1)]
         if self._look is None or time.monotonic() - self._given_up_at < pause:
             return False
         if not all(member.ready() for member in self._members):
             if any(member.over for member in self._members):
                 self._give_up(GivenUpError("another live process has ended"))
+            return False
+        return True
+
+    def _adopt(self, message: Adopt) -> bool:
+        if not self._may_adopt():
             return False
         self._end_tasks()
         worker = worker_for(message.start_id, message.spec)
@@ -351,6 +380,8 @@ class LiveProcess:
         """Ends the other live processes and stops listening."""
         for member in self._members:
             member.end()
+        if self._reception is not None:
+            self._reception.close()
         self.leave()
 
     def leave(self) -> None:
@@ -370,6 +401,11 @@ class LiveProcess:
             self._path.parent.rmdir()
 
 
+def _door(descriptor: int) -> tuple[socket.socket, bytes]:
+    os.set_inheritable(descriptor, False)
+    return socket.socket(fileno=descriptor), sys.stdin.buffer.read()
+
+
 def main() -> None:
     """Runs the first live process of a run."""
     ignore_interrupts()
@@ -377,7 +413,9 @@ def main() -> None:
     log_levels.follow()
     from storm_on_spark.runtime.processes.diagnostics.prints import label_all, marked_output
 
-    processes, start_id, *driver = sys.argv[1:]
+    processes, start_id, *rest = sys.argv[1:]
+    driver, descriptors = rest[:1], rest[1:]
+    door = _door(int(descriptors[0])) if descriptors else None
     if driver:
         # SIGHUP is held back until this process can hear it: see `LiveClient.start`.
         hang_up_with(int(driver[0]))
@@ -385,7 +423,7 @@ def main() -> None:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         label_all()
     with contextlib.nullcontext() if driver else marked_output():
-        process = LiveProcess(start_id, int(processes), int(driver[0]) if driver else None)
+        process = LiveProcess(start_id, int(processes), int(driver[0]) if driver else None, door)
 
         def end(*_: object) -> NoReturn:
             # The others end with this process. A wait for them would be for good where this interrupts such a wait.

@@ -29,7 +29,7 @@ def why_batches_here(conf: Mapping[str, object], master: str, *, in_store: bool 
         return "the checkpoint is in a store, and a live process hears only of files on its machine"
     if by_hand:
         return "a live process has a clock of its own, and this topology's clock is driven by hand"
-    # Asking for real time says that all is on one machine; a warning follows if a live process can't be started.
+    # A warning follows if a live process can't be started.
     if LiveSettings.of(conf).asked:
         return ""
     if not is_here(master):
