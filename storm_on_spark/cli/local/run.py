@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
     from storm_on_spark.spark.running.topology import TopologyQuery
 
-_POLL_SECS = 0.2
+_DRAIN_LOOK_SECS = 0.2
+"""How often it is looked at whether everything is drained."""
 
 
 @dataclass
@@ -281,10 +283,14 @@ def _watch(
     # A tree that hangs fails after at most twice the timeout; then nothing is pending.
     patience = 2.0 * settings.timeout_secs + 5.0
     drain_until: float | None = None
-    while query.isActive and stopper.count < 2:
+    query.when_ended(stopper.stirred.set)
+    while True:
+        stopper.stirred.clear()  # before what it may be set for is looked at
+        if not query.isActive or stopper.count > 1:
+            break
         now = time.monotonic()
-        over = request.seconds is not None and now - started >= request.seconds
-        if drain_until is None and (stopper.count or over):
+        left = math.inf if request.seconds is None else started + request.seconds - now
+        if drain_until is None and (stopper.count or left <= 0):
             drain_until = now + patience
             progress.say(
                 f"Draining: at most {patience:.0f} s; Ctrl-C stops at once" if stopper.count else "Draining ..."
@@ -297,7 +303,9 @@ def _watch(
                 return
         note = "" if drain_until is None else f"draining, at most {drain_until - now:.0f} s more"
         progress.show(query.status_info(), note)
-        query.awaitTermination(_POLL_SECS)
+        pause = progress.observer.pause()
+        stopper.stirred.wait(min(pause, left) if drain_until is None else _DRAIN_LOOK_SECS)
+    query.awaitTermination(0)  # raises why it failed
 
 
 def _reset(checkpoint: str | None) -> None:

@@ -35,6 +35,7 @@ from storm_on_spark.runtime.batches.rules.planning import BatchPace, BatchRules,
 from storm_on_spark.runtime.batches.rules.reading import ReadingRules
 from storm_on_spark.runtime.batches.rules.size import BatchSize
 from storm_on_spark.runtime.batches.spout_outcomes import SpoutOutcomes
+from storm_on_spark.runtime.processes.announced import Announced
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import BatchSettings, SpoutSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import RunSpec
@@ -130,7 +131,8 @@ class Coordinator:
         self._host_of: dict[int, HostProcess] = {}
         #: Held while spouts are told of outcomes, so that a task is told of batches in order, also after a restart.
         self._telling = threading.Lock()
-        self._completed = threading.Event()
+        #: Set when all spouts are exhausted and nothing is pending or under way.
+        self.completed = Announced()
         self.metrics = Metrics(spec.plan, storm_id=spec.storm_id, port=spec.port, recorder=recorder)
         self.at_hand = BatchAtHand(folder, others=bool(spec.read_by_spark))
         #: Its number among all that ever ran on the checkpoint, and the numbers of the hosts that it starts.
@@ -286,7 +288,7 @@ class Coordinator:
                         self.at_hand.nothing_new()
                         return start
                     if isinstance(instruction, events.Complete):
-                        self._completed.set()
+                        self.completed.set()
                     elif isinstance(instruction, events.AskBarrier):
                         barrier = instruction
                     else:
@@ -348,11 +350,6 @@ class Coordinator:
                     # A task that is being opened again is told by `_read_log`.
                     if self._rules.is_ready(task):
                         self._host_of[task].send(settle)
-
-    @property
-    def completed(self) -> threading.Event:
-        """Set when all spouts are exhausted and nothing is pending or under way."""
-        return self._completed
 
     def drained(self) -> bool:
         """Returns whether the spouts are inactive and all that they emitted has been processed and committed."""

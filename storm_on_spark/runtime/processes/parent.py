@@ -1,14 +1,15 @@
 """Ends a process with the process that started it.
 
 A closed socket shows that the other side is gone, unless another process inherited the socket, such as a child that a
-spout forked. So the kernel is asked for a signal, which also ends a stopped process. On systems without such a signal,
-the parent's id is watched.
+spout forked. So the kernel is asked for a signal, which also ends a stopped process. The parent is watched as well, for
+systems without such a signal.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import select
 import signal
 import sys
 import threading
@@ -93,10 +94,40 @@ def _watched(parent: int, by: signal.Signals) -> None:
 
 
 def _watch(parent: int, by: signal.Signals) -> None:
+    _await_end(parent)
     while not _end_unless(parent, by):
         time.sleep(_WATCH_SECONDS)
     time.sleep(_HANG_UP_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _await_end(parent: int) -> None:
+    """Waits for the end of the parent; returns at once where the kernel can't tell of it."""
+    end = descriptor_of(parent)
+    if end is None:
+        return
+    try:
+        # Its id may have become another process's, but not while it is the parent.
+        if os.getppid() == parent:
+            select.select([end], [], [])
+    finally:
+        os.close(end)
+
+
+def descriptor_of(pid: int) -> int | None:
+    """Returns a descriptor that is readable once a process has ended; None where the kernel has none to give.
+
+    Example:
+        >>> end = descriptor_of(os.getpid())
+        >>> end is None or select.select([end], [], [], 0)[0] == []
+        True
+        >>> if end is not None:
+        ...     os.close(end)
+    """
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # not Linux; an old kernel, a container that forbids it, or it has ended
+        return None
 
 
 def _end_unless(parent: int, by: signal.Signals) -> bool:

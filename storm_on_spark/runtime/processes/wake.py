@@ -18,7 +18,10 @@ class Wake:
         >>> wake = Wake()
         >>> wake.set()
         >>> wake.wait(60.0)
+        True
         >>> wake.clear()
+        >>> wake.wait(0.001)
+        False
         >>> wake.close()
     """
 
@@ -74,15 +77,19 @@ class Wake:
             self._others.remove(descriptor)
             self._poll_all.unregister(descriptor)
 
-    def wait(self, secs: float, *, others: bool = True) -> None:
+    def wait(self, secs: float, *, others: bool = True) -> bool:
         """Waits at most this long; in whole milliseconds.
 
         Args:
             secs: how long.
             others: whether others' descriptors end it as well.
+
+        Returns:
+            Whether anything ended it before.
         """
-        poll = self._poll_all if others else self._poll
-        self._rang = any(ready == self._out for ready, _ in poll.poll(1000 * secs))
+        ready = (self._poll_all if others else self._poll).poll(1000 * secs)
+        self._rang = any(descriptor == self._out for descriptor, _ in ready)
+        return bool(ready)
 
     def close(self) -> None:
         """Closes its own descriptors."""

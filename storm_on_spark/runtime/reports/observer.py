@@ -14,6 +14,8 @@ _QUIET_SECS = 3.0
 """After this many seconds without progress the line says what the topology waits for."""
 _AT_FIRST_SECS = 1.0
 """The same before it has done anything. Later, shorter micro-batches aren't mentioned: those of ticks come and go."""
+_LOOK_SECS = 0.2
+_IDLE_LOOK_SECS = 1.0
 _MOST_COMPONENTS = 2
 _LINE_EVERY_SECS = 5.0
 
@@ -60,6 +62,14 @@ class Observer:
         self._seen.append((now, info))
         while len(self._seen) > 2 and now - self._seen[1][0] >= _WINDOW_SECS:
             self._seen.popleft()
+
+    def pause(self) -> float:
+        """Returns how many seconds may pass until the next look: more once a topology does nothing."""
+        if not self._seen:
+            return _LOOK_SECS
+        now, info = self._seen[-1]
+        idle = now - self._changed_at >= 2 * _QUIET_SECS and info.micro_batch is None and not info.at_work
+        return _IDLE_LOOK_SECS if idle else _LOOK_SECS
 
     def begins(self) -> str | None:
         """Returns the line that is printed once, at the start, or None."""

@@ -255,6 +255,11 @@ class PacingRules:
         while self._waiting and self._waiting[0][0] <= position:
             self._waiting_tuples -= self._waiting.popleft()[1]
 
+    @property
+    def asked(self) -> bool:
+        """Whether the coordinator waits for an answer."""
+        return self._asked
+
     def reach(self, load: Load) -> float:
         """Returns how many tuples may be in no cut before this has to be asked again.
 
@@ -333,11 +338,10 @@ class PacingRules:
         self._last_cut, self._cut_secs = now, event.secs
 
 
-_REST_SECS: Final = ((3, 0.001), (4, 0.002), (250, 0.004), (350, 0.01), (750, 0.02))
-_MOST_REST_SECS: Final = 0.05
+_REST_SECS: Final = ((3, 0.001), (4, 0.002), (250, 0.004), (350, 0.01), (750, 0.02), (1750, 0.05))
+_MOST_REST_SECS: Final = 0.1
 """Waits after turns without a tuple, as in Storm's progressive wait strategy: up to which turn in a row, how long. The
-last three are for a spout that has had nothing for one second, for two and for ten: 100 calls a second take 0.9 % of a
-core, 250 took 2 %."""
+last four are for a spout that has had nothing for one second, for two, for ten and for a minute."""
 _HELD_SECS: Final = 0.05
 """The same while no spout may be called and nothing waits to be cut: only a message changes that, and it wakes."""
 

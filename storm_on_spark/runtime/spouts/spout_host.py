@@ -18,7 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from typing import NoReturn, Protocol
+from typing import Final, NoReturn, Protocol
 
 from storm_on_spark.api.errors import CheckpointError, ComponentError, StormError
 from storm_on_spark.api.text.traces import own_trace, summary, whole_trace
@@ -43,6 +43,9 @@ from storm_on_spark.runtime.spouts.watching.holding import HostBreath
 class _Open(Protocol):
     def fileno(self) -> int: ...
 
+
+_SHORT_SECS: Final = 1.0
+"""How long an executor of idle spouts does nothing but call them, until it looks after everything else again."""
 
 _kept: weakref.WeakSet[_Open] = weakref.WeakSet()
 
@@ -110,13 +113,20 @@ class Executor(threading.Thread):
                 if self._active:
                     loops[task].task.activate()
             rest, several = RestRules(), len(loops) > 1
+            #: Whether something has come, and until when turns are short if nothing does.
+            news, short_until = True, 0.0
             while not self._stopping:
+                emitted = False
+                if not news and time.monotonic() < short_until:
+                    emitted = self._call_once(loops)
+                    if not emitted and not any(loop.has_to_tell() for loop in loops.values()):
+                        news = self._news.wait(rest.after(emitted=False, news=False, held=False))
+                        continue
                 for message in self._messages():
                     for task in [message.task] if isinstance(message, messages.ForOneTask) else self.tasks:
                         if several:
                             prints.speaks(loops[task].task.component, task)
                         loops[task].handle(message)
-                emitted = False
                 for task, loop in loops.items():
                     if several:
                         prints.speaks(loop.task.component, task)
@@ -124,8 +134,11 @@ class Executor(threading.Thread):
                     loop.cut_if_due(self._active)
                 held = not emitted and all(loop.held(self._active) for loop in loops.values())
                 secs = rest.after(emitted=emitted, news=bool(self._inbox), held=held)
-                if secs:
-                    self._news.wait(secs, others=self._active and not any(loop.blocked() for loop in loops.values()))
+                idle = secs and self._active and all(loop.is_idle() for loop in loops.values())
+                short_until = time.monotonic() + _SHORT_SECS if idle else 0.0
+                news = not secs or self._news.wait(
+                    secs, others=self._active and not any(loop.blocked() for loop in loops.values())
+                )
             for loop in loops.values():
                 loop.close()
         except (StormError, OSError) as error:
@@ -136,6 +149,15 @@ class Executor(threading.Thread):
             if self._line is not None:
                 self._leave(self._line)
             self._news.close()
+
+    def _call_once(self, loops: dict[int, TaskLoop]) -> bool:
+        """Calls each of the idle tasks once; returns whether any emitted."""
+        emitted = False
+        for task, loop in loops.items():
+            if len(loops) > 1:
+                prints.speaks(loop.task.component, task)
+            emitted |= loop.call_once()
+        return emitted
 
     def _messages(self) -> Iterator[messages.Message | LineChanged]:
         """Yields the messages received from the coordinator and the live process."""

@@ -20,8 +20,8 @@ from storm_on_spark.api.streams.stream import DEFAULT_STREAM
 from storm_on_spark.api.text.traces import own_part
 from storm_on_spark.plan.model import PlacedPlan
 from storm_on_spark.runtime.batches.coordinator import Coordinator
+from storm_on_spark.runtime.processes.announced import Announced
 from storm_on_spark.runtime.processes.diagnostics.usage import usage
-from storm_on_spark.runtime.processes.ending.signals import InterruptibleEvent
 from storm_on_spark.runtime.reports.batch_times import BatchTimes
 from storm_on_spark.runtime.reports.growth import Growth
 from storm_on_spark.runtime.reports.report import Failure
@@ -32,6 +32,7 @@ from storm_on_spark.spark.running.interrupts import interruptible
 from storm_on_spark.spark.session.interrupts import InterruptsWait
 
 _WATCH_SECONDS = 0.1
+"""How often the fence is looked at, and a query stopped that does not end."""
 _MOST_BATCHES: Final = 40
 """Of which the time is kept."""
 _ATTEMPTS: Final = 6
@@ -86,7 +87,9 @@ class TopologyQuery(StreamingQuery):
         self._status: TopologyStatus | None = None
         self._log_failure = False
         self._lock = threading.Lock()
-        self._done = InterruptibleEvent()
+        self._done = Announced()
+        #: Set whenever there may be a reason to stop Spark's query.
+        self._due = threading.Event()
         #: Set when Spark's query has ended.
         self._over = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"topology-{name}", daemon=True)
@@ -95,6 +98,10 @@ class TopologyQuery(StreamingQuery):
     def at_end(self, action: Callable[[], None]) -> None:
         """Adds what is to be done, before anything else, when the topology ends."""
         self._release.callback(action)
+
+    def when_ended(self, tell: Callable[[], object]) -> None:
+        """Calls `tell` when the topology has ended and nothing of it is left running; at once if it has."""
+        self._done.tell(tell)
 
     def log_failure(self) -> None:
         """Logs in one line why the topology failed, as soon as it has: perhaps nobody waits for its end."""
@@ -108,6 +115,7 @@ class TopologyQuery(StreamingQuery):
 
     def watch(self) -> None:
         """Begins to watch the query; called once, by the code that started it."""
+        self._coordinator.completed.tell(self._due.set)
         self._ender.start()
         self._watcher.start()
 
@@ -225,6 +233,7 @@ class TopologyQuery(StreamingQuery):
         with self._lock:
             if self._failure is None and self._status is None:
                 self._failure = topology_failed(self._topology, failure)
+        self._due.set()
 
     def stream(self, component: str, stream: str = DEFAULT_STREAM) -> DataFrame:
         """Returns a stream of the topology as a streaming DataFrame, for another query on the same session.
@@ -263,6 +272,7 @@ class TopologyQuery(StreamingQuery):
         with self._lock:
             if self._status is None and self._failure is None:
                 self._status = "KILLED"
+        self._due.set()
         with InterruptsWait() as interrupts:
             if not self._done.is_set():
                 self._stop_query()
@@ -305,7 +315,10 @@ class TopologyQuery(StreamingQuery):
 
     def _end_when_due(self) -> None:
         """Stops the query when there is a reason to."""
-        while not self._over.wait(0):
+        while True:
+            self._due.clear()  # before the reasons are looked at
+            if self._over.is_set():
+                return
             if self._coordinator.completed.is_set():
                 with self._lock:
                     if self._failure is None and self._status is None:
@@ -316,7 +329,7 @@ class TopologyQuery(StreamingQuery):
                 self._stop_query()
                 self._over.wait(_WATCH_SECONDS)
             else:
-                self._coordinator.completed.wait(_WATCH_SECONDS)
+                self._due.wait(None if self._fence is None else _WATCH_SECONDS)
 
     def _watch(self) -> None:
         """Waits for the end of the query, for any reason, and cleans up."""
@@ -334,6 +347,7 @@ class TopologyQuery(StreamingQuery):
             break
         self._again = None
         self._over.set()
+        self._due.set()
         self._ender.join()
         with self._lock:
             if self._failure is not None:

@@ -30,6 +30,8 @@ _ASK_SECS: Final = 0.02
 """How often the process is asked until it has taken the tasks."""
 _LOOK_SECS: Final = 0.2
 """How often spouts that open, or are restarted, are told of it."""
+_IDLE_SECS: Final = 1.0
+"""How often the process is looked at once Spark's micro-batches take what it executes."""
 _SETTLE_SECS: Final = 30.0
 """How long Spark's first micro-batch waits at most for a process that has not taken the tasks."""
 _END_SECS: Final = 5.0
@@ -110,7 +112,7 @@ class EarlyTasks:
                     # Tasks go back to the last barrier when a bolt raises; it should not be long ago.
                     self._client.barrier(Offset(), {})
                     barrier_at = time.monotonic() + self._barrier_secs
-            self._over.wait(_LOOK_SECS)
+            self._over.wait(_IDLE_SECS if self._handed_over.is_set() else _LOOK_SECS)
         end(process)
 
     def _adopted(self) -> bool:

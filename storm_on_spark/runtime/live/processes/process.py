@@ -52,6 +52,8 @@ _ALONE_SECS = 30.0
 """The process ends if the coordinator has not looked at it for this long."""
 _LOOK_SECS = 0.25
 """How often it looks whether it should end, at least."""
+_LOOK_BESIDE_SECS = 1.0
+"""The same for a process that a driver started, which tells it to end; when the driver is gone, the kernel does."""
 _FETCH_SECS = 0.005
 """How often it looks whether a cut that somebody waits for is whole."""
 _PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
@@ -112,6 +114,7 @@ class LiveProcess:
         self._given_up_at = float("-inf")
         #: The daemon of the workers leads their process group, which this process is in.
         self._leader = leader or os.getpgrp()
+        self._look_secs = _LOOK_BESIDE_SECS if leader else _LOOK_SECS
         self._listener = socket.socket(socket.AF_UNIX)
         self._inode = 0
         self._pulse_listener = socket.socket(socket.AF_UNIX)
@@ -126,7 +129,7 @@ class LiveProcess:
         looks_at, laps = 0.0, self._laps
         while True:
             if (now := time.monotonic()) >= looks_at:
-                looks_at = now + _LOOK_SECS
+                looks_at = now + self._look_secs
                 if not self._is_needed():
                     return
                 if self._tasks is not None and any(member.over for member in self._members):
@@ -192,7 +195,7 @@ class LiveProcess:
             return False
 
     def _pause(self) -> float:
-        pause = _FETCH_SECS if self._fetches else _LOOK_SECS
+        pause = _FETCH_SECS if self._fetches else self._look_secs
         if self._tasks is None:
             return pause
         if self._tasks.waiting:

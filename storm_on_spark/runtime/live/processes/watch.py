@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import threading
 from collections.abc import Callable, Iterable
@@ -11,11 +12,15 @@ from typing import Final
 from storm_on_spark.api.streams.constants import SYSTEM_COMPONENT, SYSTEM_TASK
 from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.live import client
+from storm_on_spark.runtime.processes.parent import descriptor_of
+from storm_on_spark.runtime.processes.wake import Wake
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.spouts.watching.holding import in_words
 
 LOOK_SECS: Final = 1.0
 """How often the process is looked at."""
+_IDLE_LOOKS: Final = 3
+"""How many such times pass between two looks at a process that executes nothing. Its end is noticed all the same."""
 _END_SECS: Final = 1.0
 
 
@@ -43,7 +48,8 @@ class LiveWatch:
         self._look = look
         self._report = report
         self._secs = secs
-        self._over = threading.Event()
+        self._over = False
+        self._wake = Wake()
         self._thread = threading.Thread(target=self._run, name="live-watch", daemon=True)
 
     def __enter__(self) -> LiveWatch:
@@ -51,19 +57,42 @@ class LiveWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._over = True
+        self._wake.set()
         self._thread.join()
+        self._wake.close()
 
     def _run(self) -> None:
-        known: int | None = None
+        known: Status | None = None
+        #: Of the process; None if it is not known, or has ended.
+        end: int | None = None
+        looks = 1
         if reason := client.no_socket(self._start_id):
             self._tell(f"{client.NOT_STARTED}: {reason}")
-        while not self._over.wait(self._secs):
-            status = self._look()
-            found = None if status is None else status.pid
-            if known is not None and found != known and not self._over.is_set():
-                self._tell(self._sentence(known))
+        while True:
+            if end is not None and self._wake.wait(self._secs * looks) and not self._over:
+                end = self._watched(end, None)
+            if end is None:
+                self._wake.wait(self._secs)
+            if self._over:
+                break
+            found = self._look()
+            if known is not None and (found is None or found.pid != known.pid) and not self._over:
+                self._tell(self._sentence(known.pid))
+            if found is None or known is None or found.pid != known.pid:
+                end = self._watched(end, found)
+            idle = found is not None and found.live and known is not None and found.spent.rounds == known.spent.rounds
+            looks = _IDLE_LOOKS if idle else 1
             known = found
+        self._watched(end, None)
+
+    def _watched(self, before: int | None, found: Status | None) -> int | None:
+        """Lets the end of a process end this thread's waits, in place of that of the one before."""
+        end = None if found is None else descriptor_of(found.pid)
+        self._wake.watch(end)
+        if before is not None:
+            os.close(before)
+        return end
 
     def _tell(self, sentence: str) -> None:
         self._report([Failure(SYSTEM_COMPONENT, SYSTEM_TASK, sentence, fatal=False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import math
 import os
 import signal
@@ -13,7 +14,7 @@ from types import FrameType
 from typing import Final
 
 from storm_on_spark.runtime.processes.ending import at_once
-from storm_on_spark.runtime.processes.ending.signals import handling
+from storm_on_spark.runtime.processes.ending.signals import InterruptibleEvent, handling
 
 _ONE_SECS: Final = 1.0
 """SIGTERM and SIGHUP that come within this time of each other count once: `make`, `timeout` and terminals that close
@@ -36,6 +37,8 @@ class Stopper:
         self.count = 0
         #: The last signal.
         self.number = int(signal.SIGINT)
+        #: Set whenever the count has changed. Whoever waits for that clears it.
+        self.stirred = InterruptibleEvent()
         self._clock = clock
         self._kill = kill
         #: When SIGTERM or SIGHUP came last.
@@ -61,6 +64,8 @@ class Stopper:
                 return
         self.count += 1
         self.number = number
+        # Another thread can wait for the event's lock; see `signals`.
+        _thread.start_new_thread(self.stirred.set, ())
         if self.count == 2:
             threading.Thread(target=self._see_to_it, name="stop-at-once", daemon=True).start()
         elif self.count > 2:
@@ -70,6 +75,7 @@ class Stopper:
     def drain(self) -> None:
         """Counts a request to end that came in another way, like a first signal. Signals after it count as usual."""
         self.count = max(1, self.count)
+        self.stirred.set()
 
     def _see_to_it(self) -> None:
         time.sleep(_END_SECS)

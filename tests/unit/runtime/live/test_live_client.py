@@ -194,6 +194,25 @@ def test_a_watch_looks_until_its_end_and_reports_that_the_process_is_gone(start_
     assert f"the live process {process.pid} ended unexpectedly (killed by SIGKILL)" in failure.message
 
 
+def test_the_end_of_an_idle_process_is_noticed_between_two_looks(
+    start_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storm_on_spark.runtime.live.processes.watch._IDLE_LOOKS", 1 << 20)
+    reported: list[Failure] = []
+    looks: list[int] = []
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+
+        def look() -> Status | None:
+            looks.append(process.pid)
+            return None if process.poll() is not None else Status(process.pid, live=True)
+
+        with LiveWatch(start_id, look, reported.extend, 0.01):
+            eventually(lambda: len(looks) == 2)
+            process.kill()
+            eventually(lambda: reported)
+    assert f"the live process {process.pid} ended unexpectedly" in reported[0].message
+
+
 @pytest.fixture
 def live_spouts(start_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Spouts, LiveClient]]:
     """A spout, and the live process that has its readers and that nobody is on a line to."""

@@ -46,3 +46,29 @@ def test_a_process_ends_when_its_parent_is_killed(stopped: bool) -> None:
 def test_a_process_whose_parent_is_gone_before_it_looks_ends_at_once() -> None:
     child = subprocess.run([sys.executable, "-c", CHILD, "1"], cwd=Path(__file__).parents[4], timeout=60)
     assert child.returncode == -signal.SIGKILL
+
+
+WATCHED = """
+import os, sys, time
+from storm_on_spark.runtime.processes import parent
+parent.killed_with_parent = lambda *_: None
+if sys.argv[2] == "polled":
+    del os.pidfd_open
+parent.die_with(int(sys.argv[1]))
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", ["told", "polled"])
+def test_a_process_that_gets_no_signal_watches_its_parent(how: str) -> None:
+    code = PARENT.replace("str(os.getpid())", "str(os.getpid()), sys.argv[2]")
+    parent = subprocess.Popen([sys.executable, "-c", code, WATCHED, how], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent.stdout:
+        child = int(parent.stdout.readline())
+        started = started_at(child)
+        assert started
+        parent.kill()
+        parent.wait()
+        eventually(lambda: started_at(child) != started, "it outlives its parent")

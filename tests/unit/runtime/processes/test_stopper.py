@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 
 import pytest
 
@@ -37,3 +38,11 @@ def test_the_third_ends_the_process() -> None:
     for _ in range(3):
         stopper.on_signal(INT)
     assert killed == [INT]
+
+
+@pytest.mark.parametrize("told", [lambda stopper: stopper.on_signal(INT), Stopper.drain])
+def test_whoever_waits_hears_of_it_at_once(told: Callable[[Stopper], object]) -> None:
+    stopper = Stopper()
+    assert not stopper.stirred.is_set()
+    told(stopper)
+    assert stopper.stirred.wait(60)

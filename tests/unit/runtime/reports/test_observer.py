@@ -168,3 +168,14 @@ def test_a_note_is_put_first_and_a_number_that_changes_is_no_news() -> None:
     assert (printed[3] or "").endswith(
         "  draining, at most 57 s more; 50 messages wait for their timeout (at most 57 s)"
     )
+
+
+def test_a_topology_that_does_nothing_is_looked_at_less_often() -> None:
+    observer = Observer(30)
+    often = observer.pause()
+    assert seen(observer, (100.0, info(emitted=1)), (104.0, info(emitted=1))).pause() == often
+    seldom = seen(observer, (106.5, info(emitted=1))).pause()
+    assert often < seldom <= 1.0
+    assert seen(observer, (107.5, info(emitted=1, batch=MicroBatchInfo(0.5, 3)))).pause() == often, "it works"
+    assert seen(observer, (108.5, info(emitted=1))).pause() == seldom
+    assert seen(observer, (109.5, info(emitted=2))).pause() == often

@@ -233,13 +233,14 @@ def test_a_burst_reads_what_fills_a_cut_once(active: bool, going_on: bool) -> No
     assert bursts == ((pacing.Burst(64, 7, 0.002),) if active else ())
 
 
-def test_waits_of_an_idle_spout_grow_to_twenty_milliseconds_within_two_seconds_and_to_fifty_within_ten() -> None:
+def test_waits_of_an_idle_spout_grow_to_20_ms_within_two_seconds_to_50_within_ten_and_to_100_within_a_minute() -> None:
     rules = pacing.RestRules()
-    waits = [rules.after(emitted=False, news=False, held=False) for _ in range(800)]
+    waits = [rules.after(emitted=False, news=False, held=False) for _ in range(1800)]
     assert waits == sorted(waits)
-    assert (waits[0], waits[-1]) == (0.001, 0.05)
+    assert (waits[0], waits[-1]) == (0.001, 0.1)
     assert 1.5 < sum(wait for wait in waits if wait < 0.02) < 2.5
     assert 9 < sum(wait for wait in waits if wait < 0.05) < 11
+    assert 55 < sum(wait for wait in waits if wait < 0.1) < 65
     assert rules.after(emitted=False, news=True, held=True) == 0, "a message is read at once"
     assert rules.after(emitted=False, news=False, held=True) == 0.05, "only a message ends it"
     assert rules.after(emitted=True, news=False, held=False) == 0

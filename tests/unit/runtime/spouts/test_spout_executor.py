@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +121,43 @@ def test_a_log_that_can_not_be_written_is_named(
     (failed,) = [m for m in host.sent if isinstance(m, Failed)]
     assert "the spout log can't be written" in failed.message
     assert "No space left on device" in failed.message
+
+
+class Silent(Endless):
+    """Ends when it is told to, after a silence."""
+
+    def open(self, conf, context, collector):
+        super().open(conf, context, collector)
+        self.over = False
+
+    def exhausted(self):
+        return self.over
+
+
+def test_a_tuple_an_error_and_the_end_after_a_silence_are_told(
+    tmp_path: Path, started: list[Executor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storm_on_spark.runtime.spouts.spout_host._SHORT_SECS", 1e9)
+    calls: list[bool] = []
+    called = TaskLoop.call_once
+    monkeypatch.setattr(TaskLoop, "call_once", lambda self: calls.append(called(self)) or calls[-1])
+    loop, host, _ = start(started, tmp_path, spout=Silent(limit=0))
+    spout = loop.task.spout
+
+    def silent() -> None:
+        before = len(calls)
+        eventually(lambda: len(calls) > before + 3, "it is called, and nothing else is done")
+
+    def told(what: Callable[[Progress], object]) -> None:
+        eventually(lambda: any(isinstance(said, Progress) and what(said) for said in list(host.sent)))
+
+    silent()
+    spout.limit = 1
+    told(lambda said: said.cut and said.tuples == 1)
+    silent()
+    assert sum(calls) == 1
+    spout.collector.report_error(ValueError("late"))
+    told(lambda said: any("late" in str(error) for error in said.errors))
+    silent()
+    spout.over = True
+    told(lambda said: said.stats.exhausted)

@@ -10,6 +10,7 @@ import numpy as np
 from endless import Endless
 from stormtest import Spouts
 
+from storm_on_spark.runtime.reports.report import Reported
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.messages import Consumed, Idle, Message, Progress, Settle, Want, Written
@@ -272,3 +273,34 @@ def test_the_end_of_a_live_process_that_was_replaced_changes_nothing(tmp_path: P
     loop.cut_if_due(True)
     assert len(present.heard) == 2, "nobody is told, and nothing is cut at once"
     loop.task.close()
+
+
+def test_an_idle_spout_is_called_and_nothing_else_until_there_is_something_to_tell(tmp_path: Path) -> None:
+    now = [100.0]
+    loop, sent = loop_of(tmp_path, now=now, limit=5)
+    assert not loop.is_idle(), "its first report is due"
+    while loop.burst(True):
+        pass
+    assert not loop.is_idle(), "there are tuples to cut"
+    for now[0] in (101.0, 102.0):
+        loop.burst(True)
+        loop.cut_if_due(True)
+    assert loop.is_idle()
+    del sent[:]
+    spout = loop.task.spout
+    assert not loop.call_once()
+    assert not loop.has_to_tell()
+    loop.handle(Want())
+    assert not loop.is_idle(), "the coordinator waits for an answer"
+    loop.cut_if_due(True)
+    assert loop.is_idle()
+    assert [type(message) for message in sent] == [Idle]
+    spout.limit = 6
+    assert loop.call_once()
+    assert (spout.next, loop.task.fresh) == (6, 1)
+    now[0] = 103.0
+    loop.cut_if_due(True)
+    assert loop.is_idle()
+    loop.task.errors.append(Reported("odd", "", ""))
+    assert loop.has_to_tell()
+    assert not loop.is_idle()
