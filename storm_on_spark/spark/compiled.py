@@ -39,8 +39,7 @@ from storm_on_spark.runtime.batches.clock import Clock, SystemClock
 from storm_on_spark.runtime.batches.coordinator import Coordinator
 from storm_on_spark.runtime.bolts.watching.at_work import clear_work
 from storm_on_spark.runtime.bolts.watching.stall import clear_notes, read_notes
-from storm_on_spark.runtime.processes.ending.at_once import belongs_here
-from storm_on_spark.runtime.processes.run_folder import new_start_id, remove_run_folder, run_folder
+from storm_on_spark.runtime.processes.run_folder import new_start_id, owned_run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import ReportSettings, TrackingSettings
 from storm_on_spark.runtime.run.spec import make_spec, pickled, user_path
@@ -334,8 +333,7 @@ class CompiledTopology:
                 running[0].fail(failure)
 
         with contextlib.ExitStack() as stack:
-            belongs_here(run_folder(start_id))
-            stack.callback(remove_run_folder, start_id)
+            stack.enter_context(owned_run_folder(start_id))
             # Before Spark, so that a topology that can't be shipped or resumed costs no start of a JVM.
             pickled(self.graph.topology)
             if checkpoint is None:

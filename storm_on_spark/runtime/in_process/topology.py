@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -32,8 +31,8 @@ from storm_on_spark.runtime.bolts.operator import execute_operator
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.in_process.host import InProcessHost
 from storm_on_spark.runtime.in_process.micro_batch import execute_plan
-from storm_on_spark.runtime.processes.ending.at_once import belongs_here, temporary_folder
-from storm_on_spark.runtime.processes.run_folder import remove_run_folder, run_folder
+from storm_on_spark.runtime.processes.ending.at_once import temporary_folder
+from storm_on_spark.runtime.processes.run_folder import new_start_id, owned_run_folder
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.spec import make_spec
 from storm_on_spark.runtime.run.worker_process import release
@@ -89,10 +88,10 @@ class InProcessTopology:
             go_on: asked before each micro-batch; once it says no, spouts emit nothing more, and the run ends when all
                 that was emitted is done.
         """
-        with temporary_folder("storm-on-spark-in-process-") as folder:
+        start_id = new_start_id()
+        with temporary_folder("storm-on-spark-in-process-") as folder, owned_run_folder(start_id):
             self._started = time.monotonic()
-            spec = make_spec(self._plan, self._name, self._name, uuid.uuid4().hex, (), "")
-            belongs_here(run_folder(spec.start_id))
+            spec = make_spec(self._plan, self._name, self._name, start_id, (), "")
             coordinator = self._coordinator = _Coordinator(spec, folder, self._clock, True, self._on_failure)
             # No writer of an earlier run: numbers of micro-batches begin at 0.
             written = Written(self._plan, spec.start_id, None)
@@ -104,7 +103,6 @@ class InProcessTopology:
                 self._status = self._status or "KILLED"
                 coordinator.stop()
                 release(spec.start_id)
-                remove_run_folder(spec.start_id)
                 if self.failure is not None:
                     self._status = "FAILED"
                 self._ended = time.monotonic()
@@ -166,4 +164,4 @@ class InProcessTopology:
 class _Coordinator(Coordinator):
     host_class = InProcessHost
     # A spout that has nothing is asked again soon: no other thread asks it.
-    pace = BatchPace(most_poll_secs=BatchPace.poll_secs)
+    pace = BatchPace(most_poll_secs=BatchPace.poll_secs, idle_poll_secs=BatchPace.poll_secs)

@@ -342,6 +342,7 @@ _REST_SECS: Final = ((3, 0.001), (4, 0.002), (250, 0.004), (350, 0.01), (750, 0.
 _MOST_REST_SECS: Final = 0.1
 """Waits after turns without a tuple, as in Storm's progressive wait strategy: up to which turn in a row, how long. The
 last four are for a spout that has had nothing for one second, for two, for ten and for a minute."""
+_LONG_TURNS: Final = _REST_SECS[-1][0]
 _HELD_SECS: Final = 0.05
 """The same while no spout may be called and nothing waits to be cut: only a message changes that, and it wakes."""
 
@@ -374,4 +375,6 @@ class RestRules:
         self._idle_turns += 1
         if held:
             return _HELD_SECS
+        if self._idle_turns > _LONG_TURNS:
+            return _MOST_REST_SECS
         return next((secs for turns, secs in _REST_SECS if self._idle_turns <= turns), _MOST_REST_SECS)

@@ -44,12 +44,21 @@ class BatchPace:
     """How long a poll waits before it answers that there is nothing new."""
     most_poll_secs: float = 1.6
     """The same after several polls without news. Stopping Spark's query without `LetGo` waits for such a poll."""
+    idle_poll_secs: float = 3.2
+    """The same after `idle_polls` in a row, which is close to a minute: a poll keeps three processes busy."""
+    idle_polls: int = 36
     awaited_secs: float = 1.0
     """The same between two checkpoints in real time while a caller waits for a commit, which it repeats more often."""
     answer_secs: float = 0.005
     """How long spouts have to cut when there is something to do already."""
     idle_rounds: int = 0
     """How often Spark must have asked, after spouts were deactivated, before they are drained."""
+
+    def longest_poll(self, quiet: int) -> float:
+        """Returns how long a poll waits, in s, after this many without news."""
+        if quiet >= self.idle_polls:
+            return self.idle_poll_secs
+        return min(self.most_poll_secs, self.poll_secs * float(2**quiet))
 
 
 _BESIDE_NATIVE_SECS = 0.01
@@ -62,8 +71,8 @@ def beside_native(pace: BatchPace) -> BatchPace:
     has is known once it is committed. When spouts are deactivated, one may be running, and Spark may have asked a
     source for the next one already. Both are committed when Spark has asked twice.
     """
-    poll_secs = min(pace.poll_secs, _BESIDE_NATIVE_SECS)
-    return replace(pace, poll_secs=poll_secs, most_poll_secs=_BESIDE_NATIVE_SECS, idle_rounds=2)
+    poll_secs, most = min(pace.poll_secs, _BESIDE_NATIVE_SECS), _BESIDE_NATIVE_SECS
+    return replace(pace, poll_secs=poll_secs, most_poll_secs=most, idle_poll_secs=most, idle_rounds=2)
 
 
 class Phase(Enum):
@@ -278,7 +287,7 @@ class BatchRules:
             done.append(events.Tell(SetClock(at.clock_ms)))
         self.phase = Phase.ASKING
         self._patience = 0.0
-        self._deadline = at.secs + min(pace.most_poll_secs, pace.poll_secs * 2**self._quiet_polls)
+        self._deadline = at.secs + pace.longest_poll(self._quiet_polls)
         return [*done, events.Tell(Want(self._size.for_each(len(self._tasks))))]
 
     def _looked(self, at: events.Moment) -> list[events.Instruction]:
@@ -290,7 +299,7 @@ class BatchRules:
         if not self._is_due(at.clock_ms):
             self.phase = Phase.ASKING
             if at.secs >= self._deadline:
-                self._quiet_polls = min(self._quiet_polls + 1, 8)
+                self._quiet_polls = min(self._quiet_polls + 1, self._pace.idle_polls)
                 self.phase = Phase.IDLE
                 return [*done, events.NothingNew(self._planned)]
             return [*done, events.WaitForNews(min(self._deadline - at.secs, self._until_period_ends(at.clock_ms)))]

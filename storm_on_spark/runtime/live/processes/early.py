@@ -126,7 +126,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """Ends the first live process, and waits until it has."""
     if process.poll() is None:
         # It leaves in order, and the others end with it.
-        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
     try:
         process.wait(_END_SECS)
     except subprocess.TimeoutExpired:

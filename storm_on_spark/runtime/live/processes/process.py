@@ -42,6 +42,7 @@ from storm_on_spark.runtime.processes.diagnostics.busy import BusyPage
 from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.frames import Frames
 from storm_on_spark.runtime.processes.parent import hang_up_with
+from storm_on_spark.runtime.processes.run_folder import remove_if_abandoned
 from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import Live, Told, Written
@@ -54,6 +55,9 @@ _LOOK_SECS = 0.25
 """How often it looks whether it should end, at least."""
 _LOOK_BESIDE_SECS = 1.0
 """The same for a process that a driver started, which tells it to end; when the driver is gone, the kernel does."""
+_DYING_SECS = 2.0
+"""How long a killed driver may hold its locks: the kernel tells of its end a moment before they are free."""
+_LOCKED_SECS = 0.01
 _FETCH_SECS = 0.005
 """How often it looks whether a cut that somebody waits for is whole."""
 _PAUSES = (0.0, 1.0, 5.0, 20.0, 60.0)
@@ -387,8 +391,12 @@ class LiveProcess:
             self._reception.close()
         self.leave()
 
-    def leave(self) -> None:
-        """Stops listening and removes the files that would remain if the driver was killed. Does not wait."""
+    def leave(self, secs: float = 0.0) -> None:
+        """Stops listening and removes the files that would remain if the driver was killed.
+
+        Args:
+            secs: how long it may take until a killed driver has let go of the run's folder.
+        """
         self._listener.close()
         with contextlib.suppress(OSError):  # it has no name yet, or the folder is gone
             self._own_path.unlink(missing_ok=True)
@@ -400,8 +408,14 @@ class LiveProcess:
             with contextlib.suppress(OSError):  # it does not listen yet
                 if path.stat().st_ino == inode:
                     path.unlink()
-        with contextlib.suppress(OSError):  # others use it
-            self._path.parent.rmdir()
+        folder, until = self._path.parent, time.monotonic() + secs
+        while folder.exists():
+            remove_if_abandoned(folder)
+            with contextlib.suppress(OSError):  # others use it
+                folder.rmdir()
+            if time.monotonic() >= until:
+                return
+            time.sleep(_LOCKED_SECS)
 
 
 def _door(descriptor: int) -> tuple[socket.socket, bytes]:
@@ -428,12 +442,14 @@ def main() -> None:
     with contextlib.nullcontext() if driver else marked_output():
         process = LiveProcess(start_id, int(processes), int(driver[0]) if driver else None, door)
 
-        def end(*_: object) -> NoReturn:
+        def end(number: int, _: object) -> NoReturn:
             # The others end with this process. A wait for them would be for good where this interrupts such a wait.
-            process.leave()
+            process.leave(_DYING_SECS if driver and number == signal.SIGHUP else 0.0)
             os._exit(0)  # an exception would look like a bolt's
 
-        # The daemon's last act, when its executor is gone. It has waited if it came before: see `LiveClient.start`.
+        # The driver's word. The kernel's is the other one, or the daemon's, as its last act when its executor is gone;
+        # that has waited if it came before: see `LiveClient.start`.
+        signal.signal(signal.SIGTERM, end)
         signal.signal(signal.SIGHUP, end)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
         try:

@@ -240,6 +240,8 @@ class Driver(RuleBasedStateMachine):
 
     def deadline(self) -> float:
         assert self.polled_at is not None
+        if self.quiet >= PACE.idle_polls:
+            return self.polled_at + PACE.idle_poll_secs
         return self.polled_at + min(PACE.most_poll_secs, PACE.poll_secs * 2 ** min(self.quiet, 8))
 
     def due_periods(self) -> set[int]:
@@ -729,3 +731,22 @@ def test_what_a_host_said_before_it_died_completes_no_topology(said_first: str) 
     assert events.Complete() not in rules.step(events.Looked(), AT), "its snapshot may be older, and it emits again"
     rules.step(exhausted if said_first == "idle" else idle, AT)
     assert events.Complete() in rules.step(events.Looked(), AT)
+
+
+def test_polls_without_news_wait_longer_and_longer_until_there_is_some() -> None:
+    rules, now, waits = rules_of(), 0.0, []
+    while now < 90:
+        [answer] = poll(rules, events.Moment(now, 0))
+        assert isinstance(answer, events.WaitForNews)
+        waits.append(answer.secs)
+        now += answer.secs
+        rules.step(events.Looked(), events.Moment(now, 0))
+    waits = [round(wait, 6) for wait in waits]
+    assert waits == sorted(waits)
+    assert sorted(set(waits)) == [0.2, 0.4, 0.8, 1.6, 3.2]
+    assert 50 < sum(wait for wait in waits if wait < 2) < 70
+    cut(rules, 10, 5)
+    poll(rules, events.Moment(now, 0))
+    assert isinstance(rules.step(events.Looked(), events.Moment(now + 1, 0))[-1], events.Plan)
+    [answer] = poll(rules, events.Moment(now + 1, 0))[-1:]
+    assert answer == events.WaitForNews(pytest.approx(PACE.poll_secs))

@@ -156,8 +156,10 @@ def test_a_process_beside_a_driver_that_is_killed_leaves_no_folder(start_id: str
         [
             "import os, sys, time",
             "from storm_on_spark.runtime.live.client import LiveClient",
-            "print(LiveClient(sys.argv[1]).start(2, beside=os.getpid()).pid, flush=True)",
-            "time.sleep(100)",
+            "from storm_on_spark.runtime.processes.run_folder import owned_run_folder",
+            "with owned_run_folder(sys.argv[1]):",
+            "    print(LiveClient(sys.argv[1]).start(2, beside=os.getpid()).pid, flush=True)",
+            "    time.sleep(100)",
         ]
     )
     folder = socket_of(start_id).parent
