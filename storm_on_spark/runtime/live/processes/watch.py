@@ -19,7 +19,7 @@ from storm_on_spark.runtime.spouts.watching.holding import in_words
 
 LOOK_SECS: Final = 1.0
 """How often the process is looked at."""
-_IDLE_LOOKS: Final = 3
+_IDLE_LOOKS: Final = 2
 """How many such times pass between two looks at a process that executes nothing. Its end is noticed all the same."""
 _END_SECS: Final = 1.0
 
