@@ -17,14 +17,13 @@ from storm_on_spark.api.config import (
     Config,
     effective_conf,
     validate_conf,
-    without_effect,
-    without_effect_sentence,
 )
 from storm_on_spark.api.errors import ComponentError, InvalidTopologyError
 from storm_on_spark.api.info import TopologyInfo
 from storm_on_spark.api.topology import ComponentKind, Topology
 from storm_on_spark.api.worker import NO_PORT
 from storm_on_spark.launch.settings import PlaceSettings
+from storm_on_spark.plan.advice import warning_about
 from storm_on_spark.plan.compile import compile_graph, place
 from storm_on_spark.plan.explain.document import explain_dict
 from storm_on_spark.plan.explain.mermaid import explain_mermaid
@@ -92,8 +91,7 @@ def compile_topology(topology: Topology, conf: Mapping[str, Any] | None = None) 
         ['source', 'acker']
     """
     validate_conf(conf or {}, "the topology")
-    idle = without_effect(conf or {}, *(component.conf for component in topology.components.values()))
-    return CompiledTopology(compile_graph(topology, effective_conf(conf or {})), without_effect_sentence(idle))
+    return CompiledTopology(compile_graph(topology, effective_conf(conf or {})), warning_about(topology, conf or {}))
 
 
 class CompiledTopology:
@@ -101,7 +99,7 @@ class CompiledTopology:
 
     Args:
         graph: its stages; `placed` decides where they run.
-        warning: a sentence about settings that have no effect; empty if there are none.
+        warning: about settings that have no effect, and those that a component lacks; empty if there are none.
     """
 
     def __init__(self, graph: LogicalGraph, warning: str = "") -> None:

@@ -22,7 +22,7 @@ from storm_on_spark.api.tuple import Tuple
 from storm_on_spark.streamparse import finder
 from storm_on_spark.streamparse.components.bolt_bridge import BoltBridge
 from storm_on_spark.streamparse.components.bridge import SpoutBridge, make_component
-from storm_on_spark.streamparse.components.kinds import pystorm_bases, pystorm_class
+from storm_on_spark.streamparse.components.kinds import pystorm_bases, pystorm_class, unchanged
 
 _LOGGING: Final = frozenset(
     ("debug", "info", "warning", "warn", "error", "exception", "critical", "log", "isEnabledFor")
@@ -113,6 +113,18 @@ class PystormBolt(_Adapter, BaseRichBolt):
             return None
         seconds = getattr(self.component_class, "secs_between_batches", 2)
         return {Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS: max(1, math.ceil(seconds))}
+
+    def advice_at_start(self, conf: Mapping[str, Any]) -> str:
+        """Returns what a configuration lacks for this bolt, as a sentence; "" if nothing is known to be missing."""
+        kinds = [pystorm_class(self.component_class, name) for name in ("BatchingBolt", "TicklessBatchingBolt")]
+        if kinds[0] is None or kinds[1] is not None or conf.get(Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS):
+            return ""
+        if not unchanged(self.component_class, "process"):
+            return ""  # it may process tuples without a tick
+        return (
+            f"{self.component_class.__name__} is a BatchingBolt, which processes what it has collected when it gets a "
+            f"tick, and it gets none, so its tuples time out: set {Config.TOPOLOGY_TICK_TUPLE_FREQ_SECS} in its config."
+        )
 
     def prepare(self, conf: Mapping[str, Any], context: TopologyContext, collector: OutputCollector) -> None:
         """Makes the instance and calls its `initialize`."""

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from storm_on_spark.api.building.builder import TopologyBuilder
 from storm_on_spark.api.errors import InvalidTopologyError, TupleError
 from storm_on_spark.api.streams.fields import Fields
 from storm_on_spark.api.streams.stream import StreamSpec
+from storm_on_spark.spark.compiled import compile_topology
 from storm_on_spark.streamparse import adapt
 from storm_on_spark.streamparse.components.adapter import PystormBolt, PystormSpout
 from storm_on_spark.streamparse.components.bridge import ReportedError
@@ -21,8 +23,9 @@ from storm_on_spark.streamparse.stand_in.streamparse import (
     Spout,
     TicklessBatchingBolt,
 )
-from storm_on_spark.testing import BoltTester, SpoutTester, make_tuple
+from storm_on_spark.testing import BoltTester, ListSpout, SpoutTester, make_tuple
 
+TICKS = "topology.tick.tuple.freq.secs"
 WORD = {"default": StreamSpec(Fields("word")), "errors": StreamSpec(Fields("reason"))}
 
 
@@ -315,6 +318,37 @@ def test_batches_wait_for_the_second_tick_across_a_restart() -> None:
     assert [emit.values[0] for emit in tester.collector.emitted] == ["a2", "b1"]
     assert [len(emit.anchors) for emit in tester.collector.emitted] == [2, 1]
     assert sorted(tup["word"] for tup in tester.collector.acked if not tup.is_tick) == ["a", "a", "b"]
+
+
+class WithoutTicks(ByWord):
+    def process(self, tup: Any) -> None:
+        super().process(tup)
+        self.process_batches()
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "conf", "warned"),
+    [
+        (ByWord, {}, {}, True),
+        (ByWord, {TICKS: 5}, {}, False),
+        (ByWord, {}, {TICKS: 5}, False),
+        (WithoutTicks, {}, {}, False),
+        (TicklessBatchingBolt, {}, {}, False),
+        (Bolt, {}, {}, False),
+    ],
+)
+def test_a_batching_bolt_that_gets_no_ticks_is_named_at_the_start(
+    kind: type, own: dict[str, int], conf: dict[str, int], warned: bool
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", ListSpout(["a"], fields=["word"]))
+    builder.set_bolt("count", adapt(kind)).shuffle_grouping("words").add_configurations(own)
+    warning = compile_topology(builder.create_topology(), conf).warning
+    if warned:
+        assert warning.startswith('bolt "count": ByWord is a BatchingBolt')
+        assert f"set {TICKS} in its config" in warning
+    else:
+        assert warning == ""
 
 
 def test_a_group_that_raises_fails_what_is_not_acked_and_the_bolt_goes_on() -> None:
