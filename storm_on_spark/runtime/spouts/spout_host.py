@@ -44,8 +44,10 @@ class _Open(Protocol):
     def fileno(self) -> int: ...
 
 
+_SHORT_FROM_SECS: Final = 0.05
+"""From which wait on a spout has been idle for so long that turns are short."""
 _SHORT_SECS: Final = 1.0
-"""How long an executor of idle spouts does nothing but call them, until it looks after everything else again."""
+"""How long an executor then does nothing but call its spouts, until it looks after everything else again."""
 
 _kept: weakref.WeakSet[_Open] = weakref.WeakSet()
 
@@ -134,7 +136,7 @@ class Executor(threading.Thread):
                     loop.cut_if_due(self._active)
                 held = not emitted and all(loop.held(self._active) for loop in loops.values())
                 secs = rest.after(emitted=emitted, news=bool(self._inbox), held=held)
-                idle = secs and self._active and all(loop.is_idle() for loop in loops.values())
+                idle = secs >= _SHORT_FROM_SECS and self._active and all(loop.is_idle() for loop in loops.values())
                 short_until = time.monotonic() + _SHORT_SECS if idle else 0.0
                 news = not secs or self._news.wait(
                     secs, others=self._active and not any(loop.blocked() for loop in loops.values())

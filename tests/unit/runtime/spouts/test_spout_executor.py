@@ -137,6 +137,7 @@ class Silent(Endless):
 def test_a_tuple_an_error_and_the_end_after_a_silence_are_told(
     tmp_path: Path, started: list[Executor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("storm_on_spark.runtime.spouts.spout_host._SHORT_FROM_SECS", 1e-9)
     monkeypatch.setattr("storm_on_spark.runtime.spouts.spout_host._SHORT_SECS", 1e9)
     calls: list[bool] = []
     called = TaskLoop.call_once
