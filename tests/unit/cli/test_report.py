@@ -152,6 +152,25 @@ def test_a_live_table_fits_80_columns_and_leaves_the_terminal_as_it_was() -> Non
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
 
 
+def test_a_table_is_drawn_when_it_changes_and_a_spinner_turns() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=80, highlight=False, _environ={})
+    with Progress(console) as progress:
+        progress.show(TopologyInfo("words", "ACTIVE", 3600.0))
+        assert "3,600 s" in file.getvalue()
+        drawn = len(file.getvalue())
+        screen = progress._live  # noqa: SLF001 # whose thread refreshes it
+        assert screen is not None
+        screen.refresh()
+        assert len(file.getvalue()) == drawn
+        progress.show(TopologyInfo("words", "ACTIVE", 3601.0))
+        assert "3,601 s" in file.getvalue()[drawn:]
+        progress.say("Draining ...")
+        drawn = len(file.getvalue())
+        screen.refresh()
+        assert len(file.getvalue()) > drawn
+
+
 def test_quiet_progress_says_nothing() -> None:
     console = plain()
     with Progress(console, quiet=True) as progress:
