@@ -54,7 +54,7 @@ _ALONE_SECS = 30.0
 _LOOK_SECS = 0.25
 """How often it looks whether it should end, at least."""
 _LOOK_BESIDE_SECS = 1.0
-"""The same for a process that a driver started, which tells it to end; when the driver is gone, the kernel does."""
+"""The same for a single process that a driver started, which tells it to end; when that is gone, the kernel does."""
 _DYING_SECS = 2.0
 """How long a killed driver may hold its locks: the kernel tells of its end a moment before they are free."""
 _LOCKED_SECS = 0.01
@@ -118,7 +118,7 @@ class LiveProcess:
         self._given_up_at = float("-inf")
         #: The daemon of the workers leads their process group, which this process is in.
         self._leader = leader or os.getpgrp()
-        self._look_secs = _LOOK_BESIDE_SECS if leader else _LOOK_SECS
+        self._look_secs = _LOOK_BESIDE_SECS if leader and processes == 1 else _LOOK_SECS
         self._listener = socket.socket(socket.AF_UNIX)
         self._inode = 0
         self._pulse_listener = socket.socket(socket.AF_UNIX)
