@@ -213,7 +213,8 @@ def test_nimbuses_take_the_same_artifact_and_run_it_on_the_workers_of_spark(arti
     assert dev.run("submit", artifact, "-c", "topology.workers=2").returncode == 2
 
 
-@pytest.mark.slow
+# The same artifact by the same command on a cluster is above; `test_compile.py` has its command lines.
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_an_artifact_runs_on_this_machine(artifact: Path, python: Path, tmp_path: Path) -> None:
     line = lines(artifact)[1]

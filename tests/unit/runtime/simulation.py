@@ -391,5 +391,7 @@ POINTS = ("planned", "executed", "delivered", "committed")
 
 
 def seeds(count: int) -> list[Any]:
-    """Returns the seeds of a simulation; all but the first are marked slow, so that `make test` leaves them out."""
-    return [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, count))]
+    """Returns the seeds of a simulation: `make test` has the first, CI half of them, and the soak the others."""
+    half = (count + 1) // 2
+    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, half)]
+    return [0, *slow, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(half, count))]
