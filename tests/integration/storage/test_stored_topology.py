@@ -94,8 +94,7 @@ def test_on_hdfs_the_state_is_exact_after_the_driver_was_killed(tmp_path: Path, 
     _exact_after_kills(tmp_path, f"{hdfs_server.uri}/counting", {"spark.hadoop.dfs.replication": "2"}, kills=1)
 
 
-# In a directory it is refused in `test_older_checkpoint.py`; topologies whose state is on S3 go on in `test_driver.py` and
-# `test_executors_apart.py`.
+# In a directory it is refused in `test_older_checkpoint.py`; on S3 a topology goes on in `test_driver.py`.
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_on_s3_an_older_copy_of_the_checkpoint_is_refused_beside_newer_files(tmp_path: Path, s3_server: S3Server):
