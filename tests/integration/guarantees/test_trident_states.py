@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # as its driver does
 from trident_counts import connect
 
 HERE = Path(__file__).parent
-COUNT = 6_000
+COUNT = 4_000
 MOST = 200
 """Messages of a batch in each of two partitions, at most; each attempt has another random number of them."""
 

@@ -76,9 +76,10 @@ def test_word_counts_equal_a_counter_whatever_the_number_of_tasks(
 @pytest.mark.parametrize(
     "command",
     [
-        ["spark-submit", "--master", "local-cluster[2,1,1024]", "word_count.py"],
-        # In one process, `test_compiled_jobs.py` and `test_cli.py` start jobs so.
-        pytest.param(["spark-submit", "--master", "local[1]", "word_count_columnar.py"], marks=pytest.mark.soak),
+        # Executors in processes of their own, as on a cluster: `test_compiled_jobs.py`.
+        pytest.param(["spark-submit", "--master", "local-cluster[2,1,1024]", "word_count.py"], marks=pytest.mark.soak),
+        ["spark-submit", "--master", "local[1]", "word_count_columnar.py"],
+        # `test_cli.py` starts topologies so.
         pytest.param(["storm-spark", "run", "--master", "local[1]", "word_count.py"], marks=pytest.mark.soak),
         # One operator executes all, in another JVM than the one that has the source's row.
         pytest.param(
