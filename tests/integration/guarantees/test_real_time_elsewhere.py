@@ -27,59 +27,56 @@ from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.runtime.processes.sessions import kill_session
 
 HERE = Path(__file__).parent
-NETWORK = "10.91.7"
-MACHINES = (f"{NETWORK}.2", f"{NETWORK}.3")
-BRIDGE = "storm-br"
-IP = shutil.which("ip") or "ip"
 KEYS = 30
 PATIENCE_SECS = 240
 
-
-def ip(*words: str, check: bool = True) -> None:
-    subprocess.run([IP, *words], check=check, capture_output=not check)
-
-
-def have_namespaces() -> bool:
-    """Returns whether this process may make what the tests need."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        return False
-    made = subprocess.run([IP, "link", "add", BRIDGE, "type", "bridge"], capture_output=True).returncode == 0
-    if made:
-        made = subprocess.run([IP, "netns", "add", f"{BRIDGE}-probe"], capture_output=True).returncode == 0
-        ip("netns", "del", f"{BRIDGE}-probe", check=False)
-        ip("link", "del", BRIDGE, check=False)
-    return made
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 class Network:
-    """The machines, and the driver's address on the bridge."""
+    """Two machines, and the driver's address on a bridge to them. Several may exist, in different processes."""
+
+    def __init__(self) -> None:
+        number = os.getpid() % 250
+        self.network = f"10.91.{number}"
+        self.machines = (f"{self.network}.2", f"{self.network}.3")
+        self._bridge = f"storm-br{number}"
 
     def __enter__(self) -> Network:
+        if os.geteuid() != 0 or shutil.which("ip") is None:
+            pytest.skip("needs root and iproute2, for network namespaces")
         self.close()  # a run before this one may have been killed
-        ip("link", "add", BRIDGE, "type", "bridge")
-        ip("addr", "add", f"{NETWORK}.1/24", "dev", BRIDGE)
-        ip("link", "set", BRIDGE, "up")
-        for host in MACHINES:
+        try:
+            self._make()
+        except subprocess.CalledProcessError as error:
+            self.close()
+            pytest.skip(f"needs network namespaces: {error.stderr.decode().strip()}")
+        return self
+
+    def _make(self) -> None:
+        ip("link", "add", self._bridge, "type", "bridge")
+        ip("addr", "add", f"{self.network}.1/24", "dev", self._bridge)
+        ip("link", "set", self._bridge, "up")
+        for host in self.machines:
             name, end = self.namespace(host), self.cable(host)
             ip("netns", "add", name)
             ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", name)
-            ip("link", "set", end, "master", BRIDGE, "up")
-            for words in (["addr", "add", f"{host}/24", "dev", "eth0"], ["link", "set", "eth0", "up"]):
-                ip("-n", name, *words)
-            ip("-n", name, "link", "set", "lo", "up")
-        return self
+            ip("link", "set", end, "master", self._bridge, "up")
+            ip("-n", name, "addr", "add", f"{host}/24", "dev", "eth0")
+            for device in ("eth0", "lo"):
+                ip("-n", name, "link", "set", device, "up")
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        for host in MACHINES:
+        for host in self.machines:
             ip("netns", "del", self.namespace(host), check=False)
             ip("link", "del", self.cable(host), check=False)
-        ip("link", "del", BRIDGE, check=False)
+        ip("link", "del", self._bridge, check=False)
 
     def command(self, host: str) -> tuple[str, ...]:
-        return IP, "netns", "exec", self.namespace(host)
+        return str(shutil.which("ip")), "netns", "exec", self.namespace(host)
 
     @contextlib.contextmanager
     def cut_off(self, host: str) -> Iterator[None]:
@@ -91,17 +88,14 @@ class Network:
             ip("link", "set", self.cable(host), "up")
 
     def namespace(self, host: str) -> str:
-        return f"{BRIDGE}-{host.rpartition('.')[2]}"
+        return f"{self._bridge}-{host.rpartition('.')[2]}"
 
     def cable(self, host: str) -> str:
-        return f"storm-v{host.rpartition('.')[2]}"
+        return f"{self._bridge}v{host.rpartition('.')[2]}"
 
 
-pytestmark = [
-    pytest.mark.skipif(not have_namespaces(), reason="needs root and iproute2, for network namespaces and a bridge"),
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-]
+def ip(*words: str, check: bool = True) -> None:
+    subprocess.run(["ip", *words], check=check, capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +107,7 @@ def network() -> Iterator[Network]:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, network: Network) -> Iterator[StandaloneCluster]:
     folder = tmp_path_factory.mktemp("elsewhere") / "spark"
-    with StandaloneCluster(folder, cores=4, machine=network.command, network=NETWORK) as cluster:
+    with StandaloneCluster(folder, cores=4, machine=network.command, network=network.network) as cluster:
         yield cluster
 
 
@@ -220,15 +214,15 @@ def test_what_is_lost_stopped_or_cut_off_costs_nothing(
     driver: Driver, cluster: StandaloneCluster, network: Network
 ) -> None:
     driver.until_live()
-    assert [len(members(host, cluster)) for host in MACHINES] == [1, 1]
+    assert [len(members(host, cluster)) for host in network.machines] == [1, 1]
 
     # A process.
-    members(MACHINES[0], cluster)[0].kill()
+    members(network.machines[0], cluster)[0].kill()
     driver.until(lambda said: said["how"] == "micro-batches")
     driver.until_live()
 
     # A stopped process, which is ended.
-    members(MACHINES[1], cluster)[0].suspend()
+    members(network.machines[1], cluster)[0].suspend()
     driver.until(lambda said: said["how"] == "micro-batches")
     driver.until_live()
 
@@ -239,19 +233,19 @@ def test_what_is_lost_stopped_or_cut_off_costs_nothing(
     driver.until_live()
 
     # A cable, for longer than a live process waits and less than Spark does.
-    with network.cut_off(MACHINES[0]):
+    with network.cut_off(network.machines[0]):
         driver.until(lambda said: said["how"] == "micro-batches")
     driver.until_live()
 
     # A machine.
-    cluster.kill_worker(MACHINES[1])
+    cluster.kill_worker(network.machines[1])
     try:
         driver.until(lambda said: said["how"] == "micro-batches")
         driver.until_live()
-        assert len(members(MACHINES[0], cluster)) == 2, "the other one has both"
+        assert len(members(network.machines[0], cluster)) == 2, "the other one has both"
         found = driver.finish()
     finally:
-        cluster.start_worker(MACHINES[1])
+        cluster.start_worker(network.machines[1])
     assert is_exact(found) == found["acked"]
     assert len(found["machines"]) == 3, "all machines have worked"
 
@@ -262,14 +256,14 @@ def test_a_driver_that_is_killed_or_interrupted_leaves_nothing_and_goes_on(
     driver.until_live()
     os.kill(driver.process.pid, signal.SIGKILL)
     driver.process.wait()
-    eventually(lambda: not any(members(host, cluster) for host in MACHINES), timeout=60)
+    eventually(lambda: not any(members(host, cluster) for host in cluster.workers), timeout=60)
     kill_session(driver.process.pid)
 
     driver.start()
     driver.until_live()
     os.killpg(driver.process.pid, signal.SIGINT)
     assert driver.process.wait(60) == 130
-    eventually(lambda: not any(members(host, cluster) for host in MACHINES), timeout=60)
+    eventually(lambda: not any(members(host, cluster) for host in cluster.workers), timeout=60)
     assert "Traceback" not in driver.log
 
     driver.start()

@@ -41,7 +41,6 @@ class RemoteMember:
         """Returns whether a process has called; waits for none, as Spark may have to start it."""
         if self._line is None and (called := self._reception.take(self._number)) is not None:
             self._line, self._hello = called
-            self._line.settimeout(SILENT_SECS)
         return self._line is not None
 
     @property
@@ -56,6 +55,7 @@ class RemoteMember:
         """Sends a request; see `Member`."""
         if self._line is None:
             raise self._gone("has not called")
+        # State may take long to send. The kernel sees a dead machine, and the keeper a process that does not read.
         try:
             self._line.send_bytes(pickle.dumps(question, 5))
         except OSError as error:
