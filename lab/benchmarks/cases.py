@@ -93,6 +93,8 @@ COMMAND = "command to first ack"
 REALTIME, REALTIME_PENDING = "real time", "real time, pending 500"
 REALTIME_CHAIN, REALTIME_MACHINE = "real time, chain of 8", "real time, durability machine"
 REALTIME_TWO = "real time, two processes"
+REALTIME_SLOW, REALTIME_SLOW_TWO = "real time, bolts of 100 µs", "real time, bolts of 100 µs, two processes"
+PATHWAY = "Pathway, Python UDF"
 
 
 def keys_case(count: int, in_state: bool) -> str:
@@ -213,6 +215,8 @@ def _realtime() -> list[Case]:
         Case(REALTIME, "ours", words, (*LATENCIES, IDLE, FULL)),
         Case(REALTIME_PENDING, "ours", words, (FULL,), {"conf": {"topology.max.spout.pending": 500}}),
         Case(REALTIME_TWO, "ours", words, (at(1000), FULL), {"conf": {"topology.workers": 2}}),
+        Case(REALTIME_SLOW, "ours", "slow", (FULL,), {"micros": 100}),
+        Case(REALTIME_SLOW_TWO, "ours", "slow", (FULL,), {"micros": 100, "conf": {"topology.workers": 2}}),
         Case(REALTIME_CHAIN, "ours", "chain", (at(1000),), {"levels": 8}),
         Case(REALTIME_MACHINE, "ours", words, (at(1000),), {"conf": {"topology.durability": "machine"}}),
         *(
@@ -231,6 +235,7 @@ def _realtime() -> list[Case]:
         for processes, rates in ((1, LATENCIES), (2, (at(1000),)))
         for recovery in (False, True)
     ]
+    cases.append(Case(PATHWAY, "script", "pathway", (FULL,), {"script": "word_count.py", "events": 200_000}))
     return [replace(case, profile="realtime", group="realtime") for case in cases]
 
 

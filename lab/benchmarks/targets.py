@@ -292,13 +292,32 @@ def _written(case: str) -> Callable[[Round], float]:
     return lambda of: of(case, "phases", at(1000).name, "checkpoint_bytes_per_million")
 
 
+def _latency_over(percentile: str, rate: int) -> Callable[[Round], float]:
+    path = "phases", at(rate).name, "latency_ms", percentile
+    return lambda of: of(cases.REALTIME, *path) / of(cases.STORM, *path)
+
+
+def _cores(case: str, phase: Phase) -> Callable[[Round], float]:
+    return lambda of: of(case, "phases", phase.name, "cores_used")
+
+
 REALTIME_TARGETS: tuple[Target, ...] = (
-    *_ms("word count at 1,000/s, acked", cases.REALTIME, at(1000), 1, 10),
-    Target(
-        "the same, p50 over Storm's Java bolts",
-        "≤ 1 x",
-        lambda of: of.latency(cases.REALTIME, "p50") / of.latency(cases.STORM, "p50"),
+    *(
+        Target(f"word count at {rate:,}/s, acked: p50 over Storm's Java bolts", "≤ 1 x", _latency_over("p50", rate))
+        for rate in (10, 1000, 10_000)
     ),
+    Target("the same at 1,000/s: p99 over Storm's", "≤ 3 x", _latency_over("p99", 1000)),
+    Target(
+        "the same: processor time of all processes over Storm's",
+        "≤ 1 x",
+        lambda of: _cores(cases.REALTIME, at(1000))(of) / _cores(cases.STORM, at(1000))(of),
+    ),
+    Target(
+        "the same: processor time a message (it was 1,005 µs)",
+        "≤ 201 µs",
+        lambda of: 1000 * _cores(cases.REALTIME, at(1000))(of),
+    ),
+    *_ms("word count at 1,000/s, acked", cases.REALTIME, at(1000), 1, 10),
     *_ms("the same at 10/s", cases.REALTIME, at(10), 1, 10),
     *_ms("the same at 10,000/s", cases.REALTIME, at(10_000), 2, 20),
     *_ms("the same in two live processes, at 1,000/s", cases.REALTIME_TWO, at(1000), 2, 15),
@@ -307,9 +326,18 @@ REALTIME_TARGETS: tuple[Target, ...] = (
     *_ms("1 million keys in KeyValueState, 7,000/s", cases.realtime_case(MILLION, True), SEVEN_THOUSAND, None, 25),
     *_ms('durability "machine" at 1,000/s', cases.REALTIME_MACHINE, at(1000), 3, 25),
     *_ms("full speed with 500 pending", cases.REALTIME_PENDING, FULL, None, 25),
-    Target("full speed over Storm's Java bolts", "≥ 1 x", _speeds(cases.REALTIME, cases.STORM)),
-    Target("full speed, of the throughput profile's", "≥ 70 %", _speeds(cases.REALTIME, cases.PER_TUPLE)),
-    Target("idle, of one core", "≤ 3 %", lambda of: of(cases.REALTIME, "phases", IDLE.name, "cores_used")),
+    Target("full speed over Storm's Java bolts", "≥ 2 x", _speeds(cases.REALTIME, cases.STORM)),
+    Target("full speed over Pathway's with a Python UDF", "≥ 1 x", _speeds(cases.REALTIME, cases.PATHWAY)),
+    Target("full speed, of the throughput profile's", "≥ 95 %", _speeds(cases.REALTIME, cases.PER_TUPLE)),
+    Target(
+        "bolts of 100 µs: two live processes over one", "≥ 1.8 x", _speeds(cases.REALTIME_SLOW_TWO, cases.REALTIME_SLOW)
+    ),
+    Target(
+        "command to first ack over Storm's",
+        "≤ 1 x",
+        lambda of: of(cases.REALTIME, "first_ack_secs") / of(cases.STORM, "first_ack_secs"),
+    ),
+    Target("idle, of one core", "≤ 1 %", _cores(cases.REALTIME, IDLE)),
     Target(
         "bytes written a message at 1,000/s, over the latency profile's",
         "≤ 1.5 x",

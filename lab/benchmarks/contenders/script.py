@@ -1,4 +1,4 @@
-"""Frameworks that process a given number of events in one process, with a script for each: <framework>/windows.py.
+"""Frameworks that process a given number of events in one process, with scripts of their own, as <framework>/windows.py.
 
 A script prints the processor seconds and seconds of its run, without the creation of the events.
 """
@@ -24,13 +24,13 @@ def prepare(framework: str) -> None:
 
 
 def run(case: Case, setup: Setup) -> Figures:
-    """Runs the script of the framework that the case's workload names."""
-    script = _ROOT / "lab" / "benchmarks" / case.workload / "windows.py"
+    """Runs a script of the framework that the case's workload names."""
+    script = _ROOT / "lab" / "benchmarks" / case.workload / case.options.get("script", "windows.py")
     python = environments.python(_ROOT / "build" / case.workload)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     events = case.options["events"]
     done = subprocess.run(
-        [python, script, str(events), str(case.options["keys"])],
+        [python, script, str(events), str(case.options.get("keys", setup.source))],
         cwd=setup.folder,
         env=environment,
         stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,22 @@ class Hop(BaseBasicBolt):
         declarer.declare(Fields("value"))
 
 
+class Work(BaseBasicBolt):
+    """Is busy for some time with each tuple.
+
+    Args:
+        micros: microseconds of the processor's.
+    """
+
+    def __init__(self, micros: int) -> None:
+        self.secs = micros / 1e6
+
+    def execute(self, tup: Any, collector: Any) -> None:
+        until = time.thread_time() + self.secs
+        while time.thread_time() < until:
+            pass
+
+
 class Fan(BaseBasicBolt):
     """Makes a hundred tuples from one."""
 
@@ -240,6 +257,14 @@ def _chain(control: str, source: str, options: Options) -> Topology:
     return builder.create_topology()
 
 
+def _slow(control: str, source: str, options: Options) -> Topology:
+    builder = TopologyBuilder()
+    builder.set_spout("feed", Numbers(control, source))
+    # With state, as bolts of that kind have; each process gets as many tuples as the other.
+    builder.set_bolt("work", Work(options["micros"]), 2).fields_grouping("feed", Fields("value"))
+    return builder.create_topology()
+
+
 def _fan_out(control: str, source: str, options: Options) -> Topology:
     builder = TopologyBuilder()
     builder.set_spout("feed", Numbers(control, source))
@@ -304,6 +329,7 @@ WORKLOADS: dict[str, Callable[[str, str, Options], Topology]] = {
     "word count, pystorm": _pystorm,
     "word count, multilang": _multilang,
     "chain": _chain,
+    "slow": _slow,
     "fan-out": _fan_out,
     "join": _join,
     "rolling top words": _rolling,

@@ -107,7 +107,7 @@ def test_real_time_is_compared_with_storm_and_has_a_place_of_its_own(
     met = {verdict.target.what: (verdict.median, verdict.met) for verdict in verdicts if verdict.values}
     assert met["word count at 1,000/s, acked: p50"] == (0.5, True)
     assert met["word count at 1,000/s, acked: p99"] == (20.0, False)
-    assert met["the same, p50 over Storm's Java bolts"] == (0.25, True)
+    assert met["word count at 1,000/s, acked: p50 over Storm's Java bolts"] == (0.25, True)
     page = tmp_path / "real-time.md"
     page.write_text(f"before\n{report.REALTIME_BEGIN}\n{report.REALTIME_END}\n")
     report.write_docs(outcomes, verdicts, PACE, tmp_path, "realtime")
