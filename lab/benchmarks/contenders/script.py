@@ -1,4 +1,4 @@
-"""Frameworks that process a given number of events in one process, with scripts of their own, as <framework>/windows.py.
+"""Frameworks that process a given number of events in one process, with scripts of their own: <framework>/windows.py.
 
 A script prints the processor seconds and seconds of its run, without the creation of the events.
 """
