@@ -19,7 +19,7 @@ from pyspark import RDD, InheritableThread, SparkContext, TaskContext
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.diagnostics.prints import MARK
-from storm_on_spark.runtime.processes.lines.line import DEAD_SECS
+from storm_on_spark.runtime.processes.lines.line import DEAD_SECS, SECRET_BYTES
 from storm_on_spark.runtime.processes.lines.listener import listen_at
 from storm_on_spark.runtime.spouts.remote.keeper import Place, keep_host
 from storm_on_spark.spark.running.failures import reason_of
@@ -102,7 +102,7 @@ class ExecutorJobs:
             raise SetupError(
                 f"the driver can't listen for {kind.one}s on {bind!r} (spark.driver.bindAddress): {error}"
             ) from error
-        self.secret = secrets.token_bytes(32)
+        self.secret = secrets.token_bytes(SECRET_BYTES)
         """What callers must know."""
         ours = conf.get("spark.python.daemon.module") == "storm_on_spark.spark.worker_daemon"
         mark = MARK.decode() if ours else ""

@@ -41,6 +41,7 @@ from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels
 from storm_on_spark.runtime.processes.diagnostics.busy import BusyPage
 from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
 from storm_on_spark.runtime.processes.frames import Frames
+from storm_on_spark.runtime.processes.lines.line import SECRET_BYTES
 from storm_on_spark.runtime.processes.parent import hang_up_with
 from storm_on_spark.runtime.processes.run_folder import remove_if_abandoned
 from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
@@ -387,8 +388,7 @@ class LiveProcess:
         """Ends the other live processes and stops listening."""
         for member in self._members:
             member.end()
-        if self._reception is not None:
-            self._reception.close()
+        # The reception ends with the process: closed, it would shut the driver's socket, at which the next one listens.
         self.leave()
 
     def leave(self, secs: float = 0.0) -> None:
@@ -420,7 +420,10 @@ class LiveProcess:
 
 def _door(descriptor: int) -> tuple[socket.socket, bytes]:
     os.set_inheritable(descriptor, False)
-    return socket.socket(fileno=descriptor), sys.stdin.buffer.read()
+    secret = sys.stdin.buffer.read()
+    if len(secret) != SECRET_BYTES:
+        sys.exit(f"the driver has sent {len(secret)} bytes of a secret of {SECRET_BYTES}: it has ended meanwhile")
+    return socket.socket(fileno=descriptor), secret
 
 
 def main() -> None:

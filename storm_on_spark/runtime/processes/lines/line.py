@@ -18,6 +18,8 @@ import struct
 
 MAX_BYTES = 1 << 30
 """The longest message: the first one to a host has the code of all components, or the state of tasks."""
+SECRET_BYTES = 32
+"""The length of a run's secret."""
 _MAGIC = b"SOSHOST1"
 _NONCE_BYTES = 16
 _LENGTH = struct.Struct("<I")

@@ -24,7 +24,7 @@ from waiting import eventually
 
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.live.client import LiveClient, socket_of
-from storm_on_spark.runtime.live.messages import Adopt, Done, GoBack, MayAdopt, Save
+from storm_on_spark.runtime.live.messages import Adopt, Adopted, Done, GoBack, MayAdopt, Save
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.live.remote import member as remote_member
 from storm_on_spark.runtime.live.remote.asking import ask
@@ -185,8 +185,9 @@ class Elsewhere:
         listener = listen_at("127.0.0.1")
         port = listener.getsockname()[1]
         self.listener = listener
+        self.address = Address("127.0.0.1", port, SECRET)
         self.beside = LiveClient(self.start_id)
-        self.worker = LiveClient(self.start_id, address=Address("127.0.0.1", port, SECRET))
+        self.worker = LiveClient(self.start_id, address=self.address)
         self.leader = KeptLeader(self.beside, 2, (listener, SECRET))
         self.place = Place(1, "127.0.0.1", port, SECRET.hex(), module=MODULE, what="live process")
 
@@ -243,6 +244,24 @@ def test_tasks_are_taken_when_all_have_called_and_given_up_when_one_is_lost(else
             assert elsewhere.worker.adopt(elsewhere.adopt)
         finally:
             keeper.terminate()
+
+
+def test_a_first_process_that_ends_by_itself_leaves_the_port_to_the_next_one(elsewhere: Elsewhere) -> None:
+    former = elsewhere.pid()
+    assert ask(elsewhere.address, MayAdopt()) == Adopted(live=False)
+    socket_of(elsewhere.start_id).unlink()  # nobody can ask it any more, so it ends
+    eventually(lambda: elsewhere.pid() != former)
+    eventually(lambda: ask(elsewhere.address, MayAdopt()) == Adopted(live=False))
+
+
+def test_a_process_that_gets_no_whole_secret_does_not_listen(tmp_path: Path) -> None:
+    with listen_at("127.0.0.1") as listener:
+        words = [sys.executable, "-m", "storm_on_spark.runtime.live.processes.process", "1", "ab", str(os.getpid())]
+        process = subprocess.run(
+            [*words, str(listener.fileno())], input=b"half", pass_fds=[listener.fileno()], capture_output=True
+        )
+    assert process.returncode == 1
+    assert b"the driver has sent 4 bytes of a secret of 32" in process.stderr
 
 
 def test_a_worker_elsewhere_starts_nothing(elsewhere: Elsewhere) -> None:
