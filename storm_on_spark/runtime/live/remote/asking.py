@@ -7,7 +7,7 @@ import pickle
 from typing import Any, Final
 
 from storm_on_spark.runtime.processes.lines.calls import Address
-from storm_on_spark.runtime.processes.lines.listener import Hello
+from storm_on_spark.runtime.processes.lines.listener import TEXT_LENGTH, Hello
 from storm_on_spark.runtime.spouts.remote.keeper import this_machine
 
 DEAD_SECS: Final = 10
@@ -24,7 +24,7 @@ def ask(address: Address, question: object) -> Any:
         question: one of `messages`.
     """
     try:
-        line = address.call(Hello(WORKER, 0, os.getpid(), this_machine()[:300], ""))
+        line = address.call(Hello(WORKER, 0, os.getpid(), this_machine()[:TEXT_LENGTH], ""))
     except (OSError, EOFError):
         return None
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from storm_on_spark.runtime.processes.lines.line import DEAD_SECS, Line, call_driver, notice_loss
-from storm_on_spark.runtime.processes.lines.listener import Hello
+from storm_on_spark.runtime.processes.lines.listener import TEXT_LENGTH, Hello
 
 CALL_SECS: Final = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
@@ -59,7 +59,8 @@ def call(arguments: Mapping[str, Any]) -> tuple[Line, bytes]:
     address = Address(
         arguments["driver"], arguments["port"], bytes.fromhex(arguments["secret"]), arguments["dead_secs"]
     )
-    hello = Hello(arguments["number"], arguments["attempt"], os.getpid(), arguments["machine"], arguments["previous"])
+    machine, previous = arguments["machine"][:TEXT_LENGTH], arguments["previous"][:TEXT_LENGTH]
+    hello = Hello(arguments["number"], arguments["attempt"], os.getpid(), machine, previous)
     while True:
         with contextlib.suppress(OSError, EOFError):
             line = address.call(hello)

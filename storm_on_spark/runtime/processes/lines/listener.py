@@ -19,7 +19,8 @@ _HELLO_BYTES = 1 << 14
 HANDSHAKE_SECONDS = 10.0
 _MOST_STRANGERS = 128
 """How many connections may be open without having logged in; further ones are closed at once."""
-_TEXT_LENGTH = 300
+TEXT_LENGTH = 300
+"""The most characters of a text in a `Hello`."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class Hello:
             raise LineError(
                 f"a caller's first message must have whole numbers from 0 to 2**63 - 1, not {numbers!r:.100}"
             )
-        if not all(isinstance(text, str) and len(text) <= _TEXT_LENGTH for text in texts):
-            raise LineError(f"a caller's first message must have texts of at most {_TEXT_LENGTH} characters")
+        if not all(isinstance(text, str) and len(text) <= TEXT_LENGTH for text in texts):
+            raise LineError(f"a caller's first message must have texts of at most {TEXT_LENGTH} characters")
         return hello
 
 

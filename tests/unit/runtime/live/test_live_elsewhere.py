@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pickle
@@ -13,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
@@ -33,7 +35,7 @@ from storm_on_spark.runtime.live.remote.member import RemoteMember
 from storm_on_spark.runtime.live.remote.process import Beats
 from storm_on_spark.runtime.live.remote.reception import Reception
 from storm_on_spark.runtime.processes.lines import line as lines
-from storm_on_spark.runtime.processes.lines.calls import Address
+from storm_on_spark.runtime.processes.lines.calls import Address, call
 from storm_on_spark.runtime.processes.lines.line import Line, LineError
 from storm_on_spark.runtime.processes.lines.listener import Hello, listen_at
 from storm_on_spark.runtime.processes.run_folder import remove_run_folder
@@ -112,6 +114,24 @@ def test_a_member_that_calls_again_takes_the_place_of_the_former_one(called: Cal
     following = RemoteMember(called.reception, 1)
     assert following.ready()
     following.end()
+
+
+def test_a_process_may_call_however_much_is_told_of_the_one_before(called: Called) -> None:
+    arguments = {**asdict(Place(1, "127.0.0.1", called.address.port, SECRET.hex())), "attempt": 0, "machine": "there"}
+    came: list[Line] = []
+
+    def call_in() -> None:
+        with contextlib.suppress(OSError, EOFError):
+            came.append(call({**arguments, "previous": "held by a library of a long name " * 100})[0])
+
+    thread = threading.Thread(target=call_in)
+    thread.start()
+    line, hello = eventually(lambda: called.reception.take(1))
+    assert hello.previous.startswith("held by")
+    line.send_bytes(b"first")
+    thread.join()
+    for end in (line, *came):
+        end.close()
 
 
 def test_nobody_has_a_number_that_there_is_not(called: Called) -> None:
