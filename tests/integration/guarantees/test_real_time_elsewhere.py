@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,8 +115,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, network: Network) -> Itera
 class Driver:
     """One run of the topology after another, with the same checkpoint."""
 
-    def __init__(self, folder: Path, cluster: StandaloneCluster) -> None:
-        self._folder, self._cluster = folder, cluster
+    def __init__(self, folder: Path, temporary: Path, cluster: StandaloneCluster) -> None:
+        self._folder, self._temporary, self._cluster = folder, temporary, cluster
         self._end, self._out, self._log = folder / "end", folder / "driver.out", folder / "driver.log"
         spark = {
             **cluster.conf,
@@ -136,7 +137,7 @@ class Driver:
             self.process = subprocess.Popen(
                 [sys.executable, str(HERE / "elsewhere.py"), str(self._folder / "settings.json")],
                 # Sockets of the driver's machine are where others don't look.
-                env={**environment(self._folder / "tmp"), **self._cluster.environment},
+                env={**environment(self._temporary), **self._cluster.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=log,
@@ -179,11 +180,13 @@ class Driver:
 
 @pytest.fixture
 def driver(tmp_path: Path, cluster: StandaloneCluster) -> Iterator[Driver]:
-    driver = Driver(tmp_path, cluster)
-    try:
-        yield driver
-    finally:
-        driver.close()
+    # A live process needs a short path for its socket.
+    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
+        driver = Driver(tmp_path, Path(temporary), cluster)
+        try:
+            yield driver
+        finally:
+            driver.close()
 
 
 def children(of: int, module: str) -> list[psutil.Process]:
