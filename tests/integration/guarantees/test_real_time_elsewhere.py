@@ -181,7 +181,7 @@ class Driver:
 @pytest.fixture
 def driver(tmp_path: Path, cluster: StandaloneCluster) -> Iterator[Driver]:
     # A live process needs a short path for its socket.
-    with tempfile.TemporaryDirectory(dir="/tmp") as temporary:
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as temporary:
         driver = Driver(tmp_path, Path(temporary), cluster)
         try:
             yield driver
