@@ -5,4 +5,5 @@ independent tool for other rooms. Begin with the file named after what you need.
 
     ending/       signals that end a process, and how a command cleans up first
     diagnostics/  labelled output, log levels, breakpoints, metrics and usage
+    lines/        authenticated connections between machines
 """

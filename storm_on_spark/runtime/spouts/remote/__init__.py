@@ -1,14 +1,12 @@
 """Spout hosts on machines other than the driver's.
 
-Connections of hosts come in at the driver; messages between the coordinator and these hosts go through. Begin with
-`listener.py`.
+Authenticated lines of hosts (`processes.lines`) come in at the driver; messages between the coordinator and these hosts go
+through. Begin with `host.py`.
 
-    line.py      an authenticated connection: pure protocol over a socket
-    listener.py  accepts connections in the driver, and finds the host that each belongs to
-    host.py      a remote spout host as the coordinator sees it
-    process.py   the host's own process, which connects to the driver
-    serving.py   the work of that process once it is connected
-    keeper.py    runs in a Spark task and keeps that process running
+    host.py     a remote spout host as the coordinator sees it
+    process.py  the host's own process, which connects to the driver
+    serving.py  the work of that process once it is connected
+    keeper.py   runs in a Spark task and keeps that process running, or a live process
 
 A host's process connects to the driver, proves that it knows the secret of the run, and says which host it is. From
 then on it is a spout host like any other. When the connection ends for any reason, the process ends too; the keeper
