@@ -1,8 +1,8 @@
 """The messages between the coordinator and the spout hosts.
 
 Messages are pickled. This is safe, because no other process can write them: a host beside the driver inherits one end
-of a socket pair, and one on another machine has an authenticated connection (`processes.lines`). Those of a live process
-come over a Unix socket in a folder that only this user can enter.
+of a socket pair, and one on another machine has an authenticated connection (`processes.lines`). Those of a live
+process come over a Unix socket in a folder that only this user can enter.
 
 They are dataclasses, not named tuples: two messages of different types are never equal.
 """

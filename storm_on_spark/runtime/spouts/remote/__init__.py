@@ -1,7 +1,7 @@
 """Spout hosts on machines other than the driver's.
 
-Authenticated lines of hosts (`processes.lines`) come in at the driver; messages between the coordinator and these hosts go
-through. Begin with `host.py`.
+Authenticated lines of hosts (`processes.lines`) come in at the driver; messages between the coordinator and these hosts
+go through. Begin with `host.py`.
 
     host.py     a remote spout host as the coordinator sees it
     process.py  the host's own process, which connects to the driver
