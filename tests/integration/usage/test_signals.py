@@ -19,6 +19,7 @@ import pytest
 from processes import ROOT
 from waiting import eventually
 
+from storm_on_spark.runtime.processes.run_folder import remove_if_abandoned
 from storm_on_spark.spark.session.folders.owned import remove_abandoned
 
 TOPOLOGY = """
@@ -272,6 +273,9 @@ def test_a_script_that_ends_while_jars_are_fetched_leaves_no_resolver(
         # Nobody can remove anything at SIGKILL; what was left goes with the next fetch.
         assert bool(left) == (kind == signal.SIGKILL)
         remove_abandoned([command.temporary, cache / "storm-on-spark" / "jars"])
+        # So does the folder of its start, which a live process has removed that had begun by then.
+        for folder in command.temporary.glob("storm-run-*"):
+            remove_if_abandoned(folder)
         assert [path for path in left if path.exists()] == []
     finally:
         command.kill()
