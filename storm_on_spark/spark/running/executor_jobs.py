@@ -48,6 +48,8 @@ class Kind:
     """In names of job groups."""
     one: str
     """One of them, in a sentence."""
+    many: str
+    """Several."""
     module: str
     """What a process executes."""
     asked_by: str
@@ -81,7 +83,7 @@ class ExecutorJobs:
         conf = self._context.getConf()
         if key := encrypted_by(spark):
             raise SetupError(
-                f"{kind.asked_by} can't be used with {key}: what {kind.one}s and driver send each other is "
+                f"{kind.asked_by} can't be used with {key}: what {kind.many} and driver send each other is "
                 f"authenticated, but not encrypted; {kind.none}"
             )
         self._name = name
@@ -100,7 +102,7 @@ class ExecutorJobs:
             self.listener = listen_at(bind)
         except OSError as error:
             raise SetupError(
-                f"the driver can't listen for {kind.one}s on {bind!r} (spark.driver.bindAddress): {error}"
+                f"the driver can't listen for {kind.many} on {bind!r} (spark.driver.bindAddress): {error}"
             ) from error
         self.secret = secrets.token_bytes(SECRET_BYTES)
         """What callers must know."""
@@ -131,7 +133,7 @@ class ExecutorJobs:
         if slots > self._count:
             return ""
         return (
-            f"{self._count} {self._kind.one}s and the micro-batches need {self._count + 1} task slots, Spark has "
+            f"{self._count} {self._kind.many} and the micro-batches need {self._count + 1} task slots, Spark has "
             f"{slots}: give it more cores (spark.cores.max, spark.executor.cores), "
             f"or {self._kind.fewer}, or {self._kind.none}"
         )

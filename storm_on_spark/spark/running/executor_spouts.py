@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _KIND = Kind(
     "spouts",
     "spout host",
+    "spout hosts",
     "storm_on_spark.runtime.spouts.remote.process",
     "topology.spouts.placement: executors",
     "set topology.workers to fewer hosts",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
@@ -18,11 +17,10 @@ from storm_on_spark.spark.running.executor_jobs import ExecutorJobs, Job, Kind, 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-log = logging.getLogger(__name__)
-
 _KIND = Kind(
     "live",
     "live process",
+    "live processes",
     "storm_on_spark.runtime.live.remote.process",
     "topology.profile: realtime on several machines",
     "set topology.workers to fewer live processes",
@@ -99,5 +97,4 @@ class LiveElsewhere:
                 waited[job] = waited[job] + _LOOK_SECS if reason else 0.0
                 if _PATIENCE_SECS <= waited[job] < _PATIENCE_SECS + _LOOK_SECS:
                     sentence = f"tuples wait for micro-batches, as live process {job.number} has no place: {reason}"
-                    log.warning("%s", sentence)
                     report([Failure(SYSTEM_COMPONENT, SYSTEM_TASK, sentence, fatal=False)])
