@@ -19,8 +19,8 @@ def eventually(
 ) -> T:
     """Returns the first value of `what` that is true; fails with what `told` says if there is none in time.
 
-    Between two calls it sleeps `every` seconds, and as long as the last call took, up to a quarter of a second: whoever
-    asks all the time takes a processor from those who are to get it done.
+    Between two calls it sleeps `every` seconds, and as long as the last call took, up to a quarter of a second, so
+    that looking does not take the processor from what it waits for.
     """
     began = time.monotonic()
     deadline = began + timeout

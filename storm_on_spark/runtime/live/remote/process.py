@@ -7,18 +7,14 @@ connection does, and the keeper starts another one.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
 import sys
 import threading
 from typing import Final
 
-from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels, prints
-from storm_on_spark.runtime.processes.ending.signals import ignore_interrupts
-from storm_on_spark.runtime.processes.lines.calls import call
 from storm_on_spark.runtime.processes.lines.line import Line
-from storm_on_spark.runtime.processes.parent import die_with
+from storm_on_spark.runtime.spouts.remote.kept import begin
 
 _LINE_ENDED: Final = 75
 """The exit code of a process whose connection has ended: the keeper starts another one."""
@@ -26,18 +22,7 @@ _LINE_ENDED: Final = 75
 
 def main() -> None:
     """Answers requests until the connection ends."""
-    die_with(int(sys.argv[1]))
-    ignore_interrupts()
-    arguments = json.loads(sys.stdin.buffer.read())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    sys.stdout, sys.stderr = (
-        prints.labelled(stream, arguments["mark"].encode()) for stream in (sys.stdout, sys.stderr)
-    )
-    breakpoints.pass_over()
-    log_levels.follow()
-    with contextlib.suppress(PermissionError):  # it leads a session, and so a group
-        os.setpgid(0, 0)
-    line, first = call(arguments)
+    _, line, first = begin()
     with contextlib.suppress(OSError, EOFError):
         _serve(line, first, int(sys.argv[2]))
     os._exit(_LINE_ENDED)  # threads of bolts don't keep it

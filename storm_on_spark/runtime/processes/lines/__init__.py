@@ -3,6 +3,6 @@
 Sockets come in; lines go out, over which both sides may unpickle what the other one says. Begin with `line.py`.
 
     line.py      an authenticated connection: pure protocol over a socket
-    listener.py  accepts connections, and finds out who has called
+    listener.py  accepts connections from processes that know the secret
     calls.py     calls of other processes to it
 """

@@ -7,6 +7,7 @@ go through. Begin with `host.py`.
     process.py  the host's own process, which connects to the driver
     serving.py  the work of that process once it is connected
     keeper.py   runs in a Spark task and keeps that process running, or a live process
+    kept.py     how a process that it has started begins
 
 A host's process connects to the driver, proves that it knows the secret of the run, and says which host it is. From
 then on it is a spout host like any other. When the connection ends for any reason, the process ends too; the keeper
