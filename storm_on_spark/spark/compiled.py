@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from storm_on_spark.api.config import (
@@ -423,7 +422,7 @@ class CompiledTopology:
             # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
             planned, own = store.planned(), store.own
-            executed_ms = last_executed_ms(own / ROUNDS, planned) if live and isinstance(own, Path) else None
+            executed_ms = last_executed_ms(inside(own, ROUNDS), planned) if live else None
             coordinator.launch(planned, store.committed(), executed_ms)
             early_tasks = None
             if at_once and live is not None:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Protocol
 
 from storm_on_spark.plan.live_homes import processes_of
@@ -22,6 +21,7 @@ from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.run.settings import SpoutSettings
+from storm_on_spark.runtime.storage import inside
 
 log = logging.getLogger(__name__)
 
@@ -113,9 +113,8 @@ def caught_up(
     worker: Worker, token: bytes, values: Callable[[], Mapping[Key, bytes]], start: Offset, end: Offset
 ) -> Cut | None:
     """Repeats a micro-batch in a lost live process's rounds; returns None if there are none or this fails."""
-    if not isinstance(worker.folder, Path):
-        return None
-    rounds = read_rounds(worker.folder / ROUNDS, token)
+    assert worker.folder is not None, "a run has a checkpoint"
+    rounds = read_rounds(inside(worker.folder, ROUNDS), token)
     if not rounds:
         return None
     held = {where: value for where, value in values().items() if where[0] != NOBODY}
@@ -142,13 +141,15 @@ def _goes_on(worker: Worker, before: bytes, token: bytes, end: Offset) -> bool:
     Returns:
         True if there are such rounds.
     """
-    assert isinstance(worker.folder, Path), "rounds are in a directory"
-    left = [done for done in read_rounds(worker.folder / ROUNDS, before) if not is_before(done.end, end)]
+    assert worker.folder is not None, "a run has a checkpoint"
+    folder = inside(worker.folder, ROUNDS)
+    left = [done for done in read_rounds(folder, before) if not is_before(done.end, end)]
     if left:
-        log = RoundLog(worker.folder / ROUNDS, worker.wiring.settings(SpoutSettings).durability == "machine")
+        log = RoundLog(folder, worker.wiring.settings(SpoutSettings).durability == "machine")
         log.follow([token])
         for done in left:
             log.append(done)
+        log.finish()
         log.close()
     return bool(left)
 

@@ -158,6 +158,12 @@ class HdfsStorage(Storage):
         with suppress(FileNotFoundError):
             self._call(lambda client: client.delete(path, False))
 
+    def delete_folder(self, folder: str) -> None:
+        """Deletes a folder with all that is in it, by one request."""
+        path = self._path(folder)
+        with suppress(FileNotFoundError):
+            self._call(lambda client: client.delete(path, True))
+
     def remove_half_written(self) -> None:
         """Removes files under hidden names. A writer that was replaced and is about to rename one gets an error."""
 

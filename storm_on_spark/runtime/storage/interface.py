@@ -102,6 +102,15 @@ class Storage(ABC):
             OSError: it can't be deleted.
         """
 
+    def delete_folder(self, folder: str) -> None:
+        """Deletes all objects of a folder and of those below it; without effect if there are none.
+
+        Raises:
+            OSError: one can't be deleted.
+        """
+        for found in self.list_folder(folder, deep=True):
+            self.delete(found.name)
+
     def remove_half_written(self) -> None:  # noqa: B027 # most keep nothing of what was begun
         """Removes unfinished objects of writers that were killed. Only for the owner of the folder.
 

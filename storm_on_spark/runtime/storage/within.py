@@ -43,6 +43,9 @@ class _Within(Storage):
     def delete(self, name: str) -> None:
         self._storage.delete(self._full(name))
 
+    def delete_folder(self, folder: str) -> None:
+        self._storage.delete_folder(self._full(folder))
+
     def local_path(self) -> Path | None:
         path = self._storage.local_path()
         return None if path is None else path / self._folder

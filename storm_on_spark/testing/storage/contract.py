@@ -83,6 +83,16 @@ class StorageContract:
         with pytest.raises(FileNotFoundError):
             storage.read("f/a")
 
+    def test_a_folder_is_deleted_with_those_below_it(self, storage: Storage) -> None:
+        """And not those whose names begin alike; a missing one is no error."""
+        for name in ("f/a", "f/deep/c", "fa/b", "g"):
+            storage.create(name, b"1")
+        storage.delete_folder("f")
+        storage.delete_folder("nothing")
+        assert [one.name for one in storage.list_folder(deep=True)] == ["fa/b", "g"]
+        storage.create("f/new", b"2")
+        assert storage.list_folder("f") == [StoredObject("f/new", 1)]
+
     def test_a_name_that_some_stores_refuse_is_refused_by_all(self, storage: Storage) -> None:
         """No name leads out of the store's folder."""
         for name in ("", "/a", "a/", "a//b", "..", "a/../b", ".hidden", "a b", "a\\b", "\u00e4", "a" * 201):

@@ -88,6 +88,10 @@ class FaultyStorage(Storage):
         """Deletes an object, or not."""
         self._call("delete", name, lambda: self._inner.delete(name))
 
+    def delete_folder(self, folder: str) -> None:
+        """Deletes the objects of a folder, or not."""
+        self._call("delete_folder", folder, lambda: self._inner.delete_folder(folder))
+
     def local_path(self) -> Path | None:
         """Returns None: bypassing this store would bypass its faults."""
         return None

@@ -24,7 +24,6 @@ from storm_on_spark.runtime.live.conduct import BEGINNING, NOBODY, caught_up, mi
 from storm_on_spark.runtime.live.execution.rounds import (
     ROUNDS,
     Round,
-    RoundLog,
     is_before,
     last_executed_ms,
     read_rounds,
@@ -34,11 +33,13 @@ from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.live.processes.member import MemberTasks
+from storm_on_spark.runtime.live.processes.told_rounds import ToldRounds
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.log import Mark
 from storm_on_spark.runtime.spouts.messages import Acked, Executed, GoLive, Settle, Written
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
+from storm_on_spark.runtime.storage import inside
 from storm_on_spark.testing.simulated import SimulatedSpark
 from storm_on_spark.testing.simulated.host import SimulatedHost
 
@@ -87,7 +88,7 @@ class Live:
         self.spark = spark
         self.tasks: LiveTasks | None = None
         self.worker: Worker | None = None
-        self.rounds_log: RoundLog | None = None
+        self.told = ToldRounds()
         self.given_up: list[str] = []
         self.ended = False
         self.cuts = self.rounds = self.early = 0
@@ -110,7 +111,7 @@ class Live:
             self.round()
         end = self.guarded(lambda tasks: tasks.barrier(start))
         if end is not None:
-            self.rounds_log.follow(self.tasks.tokens)
+            self.told.follow(self.tasks.tokens)
         return end
 
     def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
@@ -126,17 +127,14 @@ class Live:
 
     def adopt(self, adopt: Adopt) -> bool:
         self.worker = Worker(self.spark.spec)
-        self.folder = self.worker.folder / ROUNDS
-        self.close()
-        self.rounds_log = RoundLog(self.folder, sync=False)
         members = [SimulatedMember(self) for _ in range(processes_of(self.spark.spec.plan) - 1)]
         self.tasks = None
         try:
-            self.tasks = LiveTasks(self.worker, adopt, self.rounds_log.append, members)
+            self.tasks = LiveTasks(self.worker, adopt, self.told.note, members)
         except GivenUpError:
             self.die()
             return False
-        self.rounds_log.follow(self.tasks.tokens)
+        self.told.open(self.worker, self.tasks.tokens)
         for host in self.spark.hosts:
             host.line_changed(self, on=True)
         return True
@@ -158,7 +156,8 @@ class Live:
 
     def round(self) -> None:
         self.rounds += 1
-        for message in self.guarded(lambda tasks: tasks.execute(self.spark.clock.now_ms())) or []:
+        self.guarded(lambda tasks: self.told.hold(tasks.execute(self.spark.clock.now_ms())))
+        for message in self.guarded(lambda _: self.told.ready()) or []:
             assert isinstance(message, (Settle, Executed, Acked))
             self.early += not isinstance(message, Executed)
             for host in self.spark.hosts:
@@ -172,9 +171,7 @@ class Live:
             host.line_changed(self, on=False)
 
     def close(self) -> None:
-        if self.rounds_log is not None:
-            self.rounds_log.close()
-        self.rounds_log = None
+        self.told.close()
 
 
 class LiveHost(SimulatedHost):
@@ -218,7 +215,7 @@ class LiveSpark(SimulatedSpark):
         return super().make_coordinator(durable)
 
     def executed_ms(self) -> int | None:
-        return last_executed_ms(Path(self.spec.folder) / ROUNDS, self.offsets[-1])
+        return last_executed_ms(inside(self.spec.open_folder(), ROUNDS), self.offsets[-1])
 
     def start(self) -> None:
         super().start()
@@ -271,7 +268,7 @@ class LiveSpark(SimulatedSpark):
                 self.live.die()
         start, end = self.offsets[info.batch], self.offsets[info.batch + 1]
         before, cuts = values(), self.live.cuts
-        folder, token = Path(self.spec.folder) / ROUNDS, before.get((NOBODY, "live", 0), BEGINNING)
+        folder, token = inside(self.spec.open_folder(), ROUNDS), before.get((NOBODY, "live", 0), BEGINNING)
 
         def rounds_behind(token: bytes) -> list[Round]:
             return [one for one in read_rounds(folder, token) if not is_before(one.end, end)]

@@ -17,14 +17,13 @@ About nine lines in ten are of the second kind. The outcomes of an incomplete li
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.storage.durable import sync_folder
+from storm_on_spark.runtime.live.execution.round_files import files_of, names_in, read_lines
+from storm_on_spark.runtime.storage import Folder, name_of
 
 ROUNDS = "rounds"
 """The folder of these files in the topology's own."""
@@ -49,13 +48,14 @@ class RoundLog:
 
     Args:
         folder: of all files of rounds.
-        sync: whether each round must survive the loss of the machine.
+        sync: whether each round must survive the loss of the machine; in a store it always does.
+        on_written: called in another thread when a store has more of them, or can't write one.
     """
 
-    def __init__(self, folder: Path, sync: bool) -> None:
+    def __init__(self, folder: Folder, sync: bool, on_written: Callable[[], object] = lambda: None) -> None:
         self._folder = folder
-        self._sync = sync
-        self._name, self._file = "", -1
+        self._files = files_of(folder, sync=sync, on_written=on_written)
+        self._name = ""
         self._last: Round | None = None
 
     def follow(self, tokens: Sequence[bytes]) -> None:
@@ -66,63 +66,59 @@ class RoundLog:
                 not. Whichever process continues from the first also finds the rounds of the second.
 
         Raises:
+            CheckpointError: a file is damaged.
             OSError: a file can't be written.
         """
         *before, name = (token.hex() for token in tokens)
         if name == self._name:
             return
-        self._folder.mkdir(exist_ok=True)
-        following, kept = self._open(name), {name}
+        kept = {name}
         for earlier in before:
             # A state between them may never be committed, but spouts already know the outcomes of the rounds after it.
-            chain = _chain(self._folder, earlier)
+            # This log has written its own file from the beginning, so nothing continues it yet.
+            chain = [earlier] if earlier == self._name else _chain(self._folder, earlier)
             kept.update(chain)
-            if name in chain:
-                continue
-            file = self._file if chain[-1] == self._name else self._open(chain[-1])
-            try:
-                self._write(file, json.dumps(name))
-            finally:
-                if file != self._file:
-                    os.close(file)
-        self.close()
-        self._name, self._file = name, following
-        if self._sync:
-            sync_folder(self._folder)
+            if name not in chain:
+                self._files.append(chain[-1], json.dumps(name).encode() + b"\n")
+        self._name, self._last = name, None
         if before:  # without it, the state may be committed or not, and the file of the one before is needed
-            for path in self._folder.iterdir():
-                if path.name not in kept:
-                    path.unlink(missing_ok=True)
+            self._files.forget_others(kept)
 
     def append(self, done: Round) -> None:
-        """Writes a round.
+        """Writes a round. It is `given` then; a store has it once `written` is as much.
 
         Raises:
-            OSError: the disk is full or fails.
+            OSError: the disk is full or fails, or an earlier round can't be written to the store.
         """
-        self._write(self._file, _as_json(_line(done, self._last)))
+        self._files.append(self._name, _as_json(_line(done, self._last)).encode() + b"\n")
         self._last = done
 
+    @property
+    def given(self) -> int:
+        """The number of the last round or other line."""
+        return self._files.given
+
+    @property
+    def written(self) -> int:
+        """The number of the last round that is written.
+
+        Raises:
+            OSError: the next one can't be.
+        """
+        return self._files.written
+
+    def finish(self) -> None:
+        """Returns when all rounds are written.
+
+        Raises:
+            OSError: one can't be.
+        """
+        self._files.finish()
+
     def close(self) -> None:
-        """Closes the file."""
-        if self._file >= 0:
-            os.close(self._file)
-        self._name, self._file, self._last = "", -1, None
-
-    def _open(self, name: str) -> int:
-        file = os.open(self._folder / name, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        size = os.fstat(file).st_size
-        whole = os.pread(file, size, 0).rfind(b"\n") + 1
-        if whole < size:  # its writer was killed in the middle of a line
-            os.ftruncate(file, whole)
-        return file
-
-    def _write(self, file: int, text: str) -> None:
-        line = text.encode() + b"\n"
-        if os.write(file, line) != len(line):
-            raise OSError("the disk took only a part of a round")
-        if self._sync:
-            os.fdatasync(file)
+        """Ends writing. A round that a store has not got by then is never written."""
+        self._files.close()
+        self._name, self._last = "", None
 
 
 def _line(done: Round, last: Round | None) -> list[Any]:
@@ -141,22 +137,23 @@ def _line(done: Round, last: Round | None) -> list[Any]:
     return [done.number - last.number, end.clock - former.clock, *grown]
 
 
-def read_rounds(folder: Path, token: bytes) -> list[Round]:
+def read_rounds(folder: Folder, token: bytes) -> list[Round]:
     """Returns the logged rounds after the state with a token, oldest first; empty if there are none.
 
     Raises:
         CheckpointError: a file is damaged.
+        OSError: one can't be read.
     """
     found: list[Round] = []
     names, name = set[str](), token.hex()
     while name and name not in names:
         names.add(name)
-        rounds, name = _read(folder / name)
+        rounds, name = _read(folder, name)
         found += rounds
     return found
 
 
-def last_executed_ms(folder: Path, planned: Offset) -> int | None:
+def last_executed_ms(folder: Folder, planned: Offset) -> int | None:
     """Returns the topology's time in ms at the end of the last round on the disk; None if none ended after an offset.
 
     Args:
@@ -166,8 +163,7 @@ def last_executed_ms(folder: Path, planned: Offset) -> int | None:
     Raises:
         CheckpointError: a file is damaged.
     """
-    files = folder.iterdir() if folder.is_dir() else ()
-    ends = [done.end for file in files for done in _read(file)[0]]
+    ends = [done.end for name in names_in(folder) for done in _read(folder, name)[0]]
     return max((end.clock for end in ends if not is_before(end, planned)), default=None)
 
 
@@ -177,31 +173,21 @@ def is_before(one: Offset, other: Offset) -> bool:
     return within and one.clock <= other.clock
 
 
-def _chain(folder: Path, name: str) -> list[str]:
+def _chain(folder: Folder, name: str) -> list[str]:
     """Returns the names of a state and of the states whose files continue its rounds, in this order."""
     names: list[str] = []
     while name and name not in names:
         names.append(name)
-        try:
-            data = (folder / name).read_bytes()
-        except FileNotFoundError:
-            break
-        at = data.rfind(b'\n"') + 1
-        line = data[at : data.find(b"\n", at)]
-        name = line.strip(b'"').decode("ascii", "replace") if line.startswith(b'"') else ""
+        _, name = _read(folder, name)
     return names
 
 
-def _read(file: Path) -> tuple[list[Round], str]:
+def _read(folder: Folder, name: str) -> tuple[list[Round], str]:
     """Returns the rounds in a file, and the name of the file that continues them ("" for none)."""
-    try:
-        lines = file.read_bytes().split(b"\n")[:-1]
-    except FileNotFoundError:
-        return [], ""
     found: list[Round] = []
     following = ""
     try:
-        for line in map(json.loads, lines):
+        for line in map(json.loads, read_lines(folder, name)):
             if isinstance(line, str):
                 following = bytes.fromhex(line).hex()
             elif isinstance(line[1], dict):
@@ -210,7 +196,7 @@ def _read(file: Path) -> tuple[list[Round], str]:
             else:
                 found.append(_next(found[-1], *map(int, line)))
     except (ValueError, TypeError, KeyError, IndexError) as error:
-        raise CheckpointError(f"{file} is damaged: {type(error).__name__}: {error}") from None
+        raise CheckpointError(f"{name_of(folder)}/{name} is damaged: {type(error).__name__}: {error}") from None
     return found, following
 
 

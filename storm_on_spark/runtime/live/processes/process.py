@@ -26,15 +26,16 @@ from typing import Any, NoReturn
 from storm_on_spark.api.errors import StormError
 from storm_on_spark.runtime.batches.live_process import Status
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.bolts.worker import Worker, worker_for
+from storm_on_spark.runtime.bolts.worker import worker_for
 from storm_on_spark.runtime.live.client import busy_of, pulse_of, socket_of
-from storm_on_spark.runtime.live.execution.rounds import ROUNDS, Round, RoundLog
+from storm_on_spark.runtime.live.execution.rounds import Round
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Adopted, Barrier, Fetch, Look, MayAdopt
 from storm_on_spark.runtime.live.processes.laps import Lap, Laps
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.live.processes.member import MemberProcess
 from storm_on_spark.runtime.live.processes.pulse import Pulse
+from storm_on_spark.runtime.live.processes.told_rounds import ToldRounds
 from storm_on_spark.runtime.live.remote.member import RemoteMember
 from storm_on_spark.runtime.live.remote.reception import Reception
 from storm_on_spark.runtime.processes.diagnostics import breakpoints, log_levels
@@ -44,7 +45,7 @@ from storm_on_spark.runtime.processes.frames import Frames
 from storm_on_spark.runtime.processes.lines.line import SECRET_BYTES
 from storm_on_spark.runtime.processes.parent import hang_up_with
 from storm_on_spark.runtime.processes.run_folder import remove_if_abandoned
-from storm_on_spark.runtime.run.settings import ReportSettings, SpoutSettings
+from storm_on_spark.runtime.run.settings import ReportSettings
 from storm_on_spark.runtime.run.worker_process import release
 from storm_on_spark.runtime.spouts.messages import Live, Told, Written
 
@@ -112,8 +113,9 @@ class LiveProcess:
         self._host_of: dict[int, _Peer] = {}
         #: Workers that wait for a cut.
         self._fetches: list[tuple[_Peer, Fetch]] = []
-        #: The log of the rounds since the last barrier.
-        self._rounds: RoundLog | None = None
+        #: Ready when a store has more rounds, which another thread writes.
+        self._more, self._says_more = socket.socketpair()
+        self._rounds = ToldRounds(self._say_more)
         self._laps = Laps()
         self._given_up = 0
         self._given_up_at = float("-inf")
@@ -145,6 +147,9 @@ class LiveProcess:
                 if key.fileobj is self._listener:
                     end, _ = self._listener.accept()
                     self._selector.register(end, selectors.EVENT_READ, _Peer(end))
+                elif key.fileobj is self._more:
+                    self._more.recv(4096)
+                    self._tell()
                 elif events & selectors.EVENT_WRITE:
                     self._flush(key.data)
                 else:
@@ -168,6 +173,7 @@ class LiveProcess:
         Pulse(self._pulse_listener, self._looked).start()
         self._inode = self._listen_at(self._listener, self._path)
         self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._more, selectors.EVENT_READ)
 
     def _new_members(self) -> Sequence[MemberProcess | RemoteMember]:
         if (reception := self._reception) is not None:
@@ -219,12 +225,25 @@ class LiveProcess:
     def _round(self, tasks: LiveTasks) -> None:
         self._laps.rounds += 1
         try:
-            told = tasks.execute(self._clock_ms())
+            self._rounds.hold(tasks.execute(self._clock_ms()))
         except GivenUpError as error:
             self._give_up(error)
             return
         finally:
             self._laps.end(Lap.EXECUTES)
+        self._tell()
+        self._laps.end(Lap.TELLS)
+
+    def _say_more(self) -> None:
+        with contextlib.suppress(OSError):  # it is full, so the word is there
+            self._says_more.send(b"+", socket.MSG_DONTWAIT)
+
+    def _tell(self) -> None:
+        try:
+            told = self._rounds.ready()
+        except GivenUpError as error:
+            self._give_up(error)
+            return
         by_host: dict[_Peer, Told] = {}
         for message in told:
             host = self._host_of.get(message.task)
@@ -232,7 +251,6 @@ class LiveProcess:
                 by_host.setdefault(host, []).append(message)
         for host, messages in by_host.items():
             self._send(host, messages)
-        self._laps.end(Lap.TELLS)
 
     def _give_up(self, error: GivenUpError) -> None:
         log.warning("tuples wait for the next micro-batch: %s", error)
@@ -255,6 +273,7 @@ class LiveProcess:
         if self._tasks is not None:
             self._tasks.close()
         self._tasks = None
+        self._rounds.close()
 
     def _read(self, connection: _Peer) -> None:
         for data in connection.received():
@@ -328,7 +347,7 @@ class LiveProcess:
             member.stall_secs = worker.wiring.settings(ReportSettings).stall_secs
         try:
             tasks = LiveTasks(worker, message, self._note, self._members)
-            self._open_rounds(tasks, worker)
+            self._rounds.open(worker, tasks.tokens)
             self._tasks = tasks
         except (GivenUpError, StormError, OSError) as error:
             self._give_up(GivenUpError(str(error)))
@@ -337,23 +356,10 @@ class LiveProcess:
             self._send(host, Live(on=True))
         return True
 
-    def _open_rounds(self, tasks: LiveTasks, worker: Worker) -> None:
-        folder = worker.folder
-        assert isinstance(folder, Path), "nothing is live where the checkpoint is in a store"
-        if self._rounds is not None:
-            self._rounds.close()
-        sync = worker.wiring.settings(SpoutSettings).durability == "machine"
-        self._rounds = RoundLog(folder / ROUNDS, sync)
-        self._rounds.follow(tasks.tokens)
-
     def _note(self, done: Round) -> None:
-        assert self._rounds is not None
         self._laps.end(Lap.EXECUTES)
-        try:
-            self._rounds.append(done)
-            self._laps.end(Lap.LOGS)
-        except OSError as error:
-            raise GivenUpError(f"a round can't be written: {error}") from error
+        self._rounds.note(done)
+        self._laps.end(Lap.LOGS)
 
     def _barrier(self, tasks: LiveTasks, barrier: Barrier) -> Offset | None:
         try:
@@ -363,9 +369,9 @@ class LiveProcess:
             if self._tasks is None:
                 return None
             end = tasks.barrier(barrier.start)
-            if end is not None and self._rounds is not None:
+            if end is not None:
                 self._rounds.follow(tasks.tokens)
-        except (GivenUpError, OSError) as error:
+        except (GivenUpError, StormError, OSError) as error:
             self._give_up(GivenUpError(str(error)))
             return None
         return end
@@ -397,7 +403,8 @@ class LiveProcess:
         Args:
             secs: how long it may take until a killed driver has let go of the run's folder.
         """
-        self._listener.close()
+        for own in (self._listener, self._more, self._says_more):
+            own.close()
         with contextlib.suppress(OSError):  # it has no name yet, or the folder is gone
             self._own_path.unlink(missing_ok=True)
         for path, inode in (

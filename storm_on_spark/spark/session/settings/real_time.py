@@ -25,13 +25,13 @@ def why_batches_here(conf: Mapping[str, object], master: str, *, in_store: bool 
         >>> why_batches_here({}, "spark://host:7077")
         'executors of spark://host:7077 may be on other machines than the spouts'
     """
-    if in_store:
-        return "the checkpoint is in a store, and a live process hears only of files on its machine"
     if by_hand:
         return "a live process has a clock of its own, and this topology's clock is driven by hand"
     # A warning follows if a live process can't be started.
     if LiveSettings.of(conf).asked:
         return ""
+    if in_store:
+        return "the checkpoint is in a store, which would be written to for each few messages"
     if not is_here(master):
         return f"executors of {master} may be on other machines than the spouts"
     size = len(os.fsencode(run_folder(new_start_id()) / "live"))

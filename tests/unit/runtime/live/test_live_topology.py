@@ -54,6 +54,17 @@ def test_driver_hosts_workers_and_the_live_process_are_killed_anywhere(tmp_path:
 
 
 @pytest.mark.parametrize("seed", seeds(4))
+def test_everything_is_killed_anywhere_with_the_checkpoint_in_a_store(tmp_path: Path, seed: int) -> None:
+    simulation = LiveSimulation(tmp_path, seed, limit=25, kills=0.15, retries=0.1, ackers=1 + seed % 3, stored=True)
+    simulation.deaths, simulation.cluster.begins_early = 0.1, seed % 2 == 0
+    simulation.run()
+    simulation.check_end()
+    assert set(simulation.kinds) >= set(POINTS), "a fault did not happen"
+    assert sum(live.cuts for live in simulation.seen), "no micro-batch was taken from the live process"
+    assert sum(live.early for live in simulation.seen), "no message ended before its micro-batch"
+
+
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_new_topology_begins_before_spark_and_everything_is_killed_anywhere(tmp_path: Path, seed: int) -> None:
     simulation = LiveSimulation(tmp_path, seed, limit=25, kills=0.15, retries=0.1, ackers=1 + seed % 3)
     simulation.deaths, simulation.cluster.begins_early = 0.1, True

@@ -3,37 +3,60 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from endless import Endless
 from live_simulation import outcomes
 from stormtest import make_worker
+from waiting import eventually
 
 from storm_on_spark.api import BaseBasicBolt, FailedException, Fields, TopologyBuilder
+from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.worker import Worker
+from storm_on_spark.runtime.live.execution.round_files import names_in
 from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, last_executed_ms, read_rounds
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
 from storm_on_spark.runtime.live.processes.member import MemberTasks
 from storm_on_spark.runtime.spouts.opening import open_spout_task
+from storm_on_spark.runtime.storage import Folder, LocalStorage, Storage
 from storm_on_spark.runtime.tracking.acker import ACKED
+from storm_on_spark.testing.storage.faulty import Call, Fault, FaultyStorage
 
 TOKEN = b"token"
 
 
-def test_rounds_are_read_as_they_were_written(tmp_path: Path) -> None:
+@pytest.fixture(params=["directory", "store"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
+    return tmp_path if request.param == "directory" else LocalStorage(tmp_path)
+
+
+def log_in(folder: Folder, *tokens: bytes) -> RoundLog:
+    log = RoundLog(folder, sync=False)
+    log.follow(tokens)
+    return log
+
+
+def ended(log: RoundLog) -> None:
+    log.finish()
+    log.close()
+
+
+def test_rounds_are_read_as_they_were_written(folder: Folder) -> None:
     rounds = [Round(7, Offset({3: 120}, 500), saved=False, processes=2), Round(8, Offset({3: 130}, 510), saved=True)]
-    log = RoundLog(tmp_path, sync=False)
-    log.follow([TOKEN])
+    log = log_in(folder, TOKEN)
     for done in rounds:
         log.append(done)
-    log.close()
-    assert read_rounds(tmp_path, TOKEN) == rounds
+    ended(log)
+    assert log.written == log.given == 2
+    assert read_rounds(folder, TOKEN) == rounds
 
 
-def test_rounds_go_on_in_the_file_of_the_state_that_was_saved_then(tmp_path: Path) -> None:
+def test_rounds_go_on_in_the_file_of_the_state_that_was_saved_then(folder: Folder) -> None:
     rounds = [
         Round(7, Offset({3: 120}, 500), saved=False),
         Round(8, Offset({3: 130}, 510), saved=False),
@@ -41,29 +64,31 @@ def test_rounds_go_on_in_the_file_of_the_state_that_was_saved_then(tmp_path: Pat
         Round(13, Offset({3: 150, 4: 7}, 511), saved=True),
         Round(14, Offset({3: 150, 4: 9}, 511), saved=False),
     ]
-    log = RoundLog(tmp_path, sync=False)
-    log.follow([TOKEN])
+    log = log_in(folder, TOKEN)
     for done in rounds[:3]:
         log.append(done)
     log.follow([TOKEN, b"second"])
     for done in rounds[3:]:
         log.append(done)
-    assert read_rounds(tmp_path, TOKEN) == rounds
-    assert read_rounds(tmp_path, b"second") == rounds[3:]
+    log.finish()
+    assert read_rounds(folder, TOKEN) == rounds
+    assert read_rounds(folder, b"second") == rounds[3:]
     log.follow([b"second", b"third"])
-    log.close()
-    assert {file.name for file in tmp_path.iterdir()} == {b"second".hex(), b"third".hex()}
+    log.append(rounds[0])
+    ended(log)
+    eventually(lambda: set(names_in(folder)) == {b"second".hex(), b"third".hex()}, "only the last two are left")
+    # Another process goes on: it finds that the third follows the second.
+    ended(log_in(folder, b"second", b"fourth"))
+    assert read_rounds(folder, b"second") == [*rounds[3:], rounds[0]]
 
 
-def test_until_when_tuples_were_executed_is_known_without_the_state(tmp_path: Path) -> None:
-    folder = tmp_path / "rounds"
+def test_until_when_tuples_were_executed_is_known_without_the_state(folder: Folder) -> None:
     assert last_executed_ms(folder, Offset()) is None
-    log = RoundLog(folder, sync=False)
-    log.follow([TOKEN])
+    log = log_in(folder, TOKEN)
     log.append(Round(7, Offset({3: 120}, 500), saved=False))
     log.follow([TOKEN, b"second"])
     log.append(Round(8, Offset({3: 120}, 700), saved=False))
-    log.close()
+    ended(log)
     assert last_executed_ms(folder, Offset()) == 700
     assert last_executed_ms(folder, Offset({3: 120}, 500)) == 700, "a timer's round is behind it"
     assert last_executed_ms(folder, Offset({3: 120}, 700)) is None
@@ -71,8 +96,7 @@ def test_until_when_tuples_were_executed_is_known_without_the_state(tmp_path: Pa
 
 def test_a_line_that_was_not_written_whole_does_not_count(tmp_path: Path) -> None:
     done = Round(7, Offset({3: 120}, 500), saved=False)
-    log = RoundLog(tmp_path, sync=False)
-    log.follow([TOKEN])
+    log = log_in(tmp_path, TOKEN)
     log.append(done)
     log.close()
     file = tmp_path / TOKEN.hex()
@@ -82,6 +106,103 @@ def test_a_line_that_was_not_written_whole_does_not_count(tmp_path: Path) -> Non
     log.append(done)
     log.close()
     assert read_rounds(tmp_path, TOKEN) == [done, done]
+
+
+def test_damaged_rounds_are_an_error_that_names_the_file(folder: Folder, tmp_path: Path) -> None:
+    file = tmp_path / TOKEN.hex() / "00000000-writer" if isinstance(folder, Storage) else tmp_path / TOKEN.hex()
+    file.parent.mkdir(exist_ok=True)
+    for line in (b"[1,2]", b"{}", b"\xff", b'"no token"'):
+        file.write_bytes(line + b"\n")
+        with pytest.raises(CheckpointError, match=f"{TOKEN.hex()} is damaged"):
+            read_rounds(folder, TOKEN)
+
+
+def rounds_of(count: int) -> list[Round]:
+    return [Round(number, Offset({3: 100 * number}, 10 * number), saved=False) for number in range(1, count + 1)]
+
+
+class Held:
+    """A store whose writes wait until they are let through."""
+
+    def __init__(self, folder: Path) -> None:
+        self.fails = False
+        self.through = threading.Semaphore(0)
+        self.storage = FaultyStorage(LocalStorage(folder), self.fault)
+
+    def fault(self, call: Call) -> Fault | None:
+        if call.method != "create":
+            return None
+        assert self.through.acquire(timeout=30)
+        return Fault.REFUSED if self.fails else None
+
+
+def test_what_waits_for_a_store_is_one_object(tmp_path: Path) -> None:
+    held, heard = Held(tmp_path), threading.Semaphore(0)
+    log = RoundLog(held.storage, False, heard.release)
+    log.follow([TOKEN])
+    rounds = rounds_of(5)
+    log.append(rounds[0])
+    eventually(lambda: any(call.method == "create" for call in held.storage.calls), "it is being written")
+    for done in rounds[1:]:
+        log.append(done)
+    assert (log.written, log.given) == (0, 5)
+    held.through.release()
+    assert heard.acquire(timeout=30)
+    assert log.written == 1
+    held.through.release()
+    assert heard.acquire(timeout=30)
+    ended(log)
+    assert log.written == 5
+    assert len(held.storage.list_folder(deep=True)) == 2
+    assert read_rounds(held.storage, TOKEN) == rounds
+
+
+def test_a_round_that_a_store_refuses_is_an_error_and_so_is_each_later_one(tmp_path: Path) -> None:
+    held, heard = Held(tmp_path), threading.Semaphore(0)
+    held.fails = True
+    held.through.release()
+    log = RoundLog(held.storage, False, heard.release)
+    log.follow([TOKEN])
+    first, second = rounds_of(2)
+    log.append(first)
+    assert heard.acquire(timeout=30)
+    for call in (lambda: log.written, lambda: log.append(second), log.finish):
+        with pytest.raises(OSError, match="refused"):
+            call()
+    log.close()
+    assert read_rounds(held.storage, TOKEN) == []
+
+
+def test_nothing_is_written_to_a_store_after_the_end_but_what_was_being_written(tmp_path: Path) -> None:
+    held = Held(tmp_path)
+    log = RoundLog(held.storage, False)
+    log.follow([TOKEN])
+    first, second = rounds_of(2)
+    log.append(first)
+    eventually(lambda: any(call.method == "create" for call in held.storage.calls), "it is being written")
+    log.append(second)
+    closing = threading.Thread(target=log.close)
+    closing.start()
+    held.through.release(2)
+    closing.join(30)
+    assert read_rounds(held.storage, TOKEN) == [first]
+
+
+def test_what_a_writer_adds_after_the_next_one_began_does_not_count(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    first, second, third, late = rounds_of(4)
+    old = log_in(storage, TOKEN)
+    old.append(first)
+    old.finish()
+    new = log_in(storage, TOKEN)
+    new.append(second)
+    new.finish()
+    old.append(late)
+    old.finish()
+    new.append(third)
+    ended(new)
+    ended(old)
+    assert read_rounds(storage, TOKEN) == [first, second, third]
 
 
 class Relay(BaseBasicBolt):
