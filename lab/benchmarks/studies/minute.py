@@ -1,6 +1,6 @@
-"""Latency in real time over a minute, with the checkpoints in it: word count at 1,000 sentences a second.
+"""Latency over a minute, with the checkpoints in it: word count in real time at 1,000 sentences a second.
 
-Usage: python -m lab.benchmarks.studies.minute [--seconds N] [--docs]
+Usage: python -m lab.benchmarks.studies.minute [--seconds N] [--rate N] [--profile NAME] [--storage KIND] [--docs]
 
 The spout notes for each sentence when it was acked and how long that took. `--docs` draws
 docs/performance/minute.svg: for each tenth of a second the median and the slowest message, and the micro-batches as
@@ -26,6 +26,7 @@ from lab.benchmarks.plots import over_time
 from lab.benchmarks.workloads.data import sentences_file
 from lab.benchmarks.workloads.feed import Control, Sentences
 from lab.benchmarks.workloads.topologies import Count, Split, word_count
+from lab.faults.stores import KINDS, server
 from lab.suite.pages import put_between
 from lab.suite.tables import Table
 from storm_on_spark import Config, compile_topology
@@ -89,23 +90,33 @@ def notes_of(source: str) -> str:
     return f"{source}.acks"
 
 
-def measured(seconds: float) -> tuple[np.ndarray, list[tuple[float, float]], dict[str, float]]:
+def measured(
+    seconds: float, rate: int = _RATE, profile: str = "realtime", storage: str = KINDS[0]
+) -> tuple[np.ndarray, list[tuple[float, float]], dict[str, float]]:
     """Runs the topology.
+
+    Args:
+        seconds: how long is measured.
+        rate: sentences a second.
+        profile: the topology's.
+        storage: where the checkpoint is, one of `KINDS`.
 
     Returns:
         Seconds since the beginning and ms, a row for each ack; when micro-batches began and ended; and how many
         cores each kind of process took.
     """
-    with tempfile.TemporaryDirectory(prefix="minute-") as name:
+    with tempfile.TemporaryDirectory(prefix="minute-") as name, server(storage, Path(name) / "store") as running:
         folder = Path(name)
+        store = None if running is None else running.folder("tmp/checkpoint")
+        checkpoint = str(folder / "checkpoint") if store is None else store.url
         source = sentences_file(folder / "sentences.txt")
         control = Control(folder / "control.json")
-        control.set(_RATE)
+        control.set(rate)
         topology = word_count(Split, Count, Timed)(str(control.path), str(source), {})
-        conf = {Config.TOPOLOGY_ACKER_EXECUTORS: 1, Config.TOPOLOGY_PROFILE: "realtime"}
-        spark = local_session(None)
+        conf = {Config.TOPOLOGY_ACKER_EXECUTORS: 1, Config.TOPOLOGY_PROFILE: profile}
+        spark = local_session(None, {} if store is None else store.conf, checkpoint)
         try:
-            query = compile_topology(topology, conf).start(spark, name="minute", checkpoint=folder / "checkpoint")
+            query = compile_topology(topology, conf).start(spark, name="minute", checkpoint=checkpoint)
             try:
                 if not query.wait_until(lambda: query.status_info().acked > 0, _START_SECS):
                     raise TimeoutError(f"nothing was acked for {_START_SECS:.0f} s")
@@ -150,7 +161,7 @@ def steps(acks: np.ndarray, seconds: float) -> tuple[list[tuple[float, float]], 
     return medians, most
 
 
-def cores_table(cores: Mapping[str, float]) -> str:
+def cores_table(cores: Mapping[str, float], rate: int = _RATE) -> str:
     """Returns what each kind of process took as a table, with the sum.
 
     Example:
@@ -162,7 +173,7 @@ def cores_table(cores: Mapping[str, float]) -> str:
         | all | 0.38 | 375 |
     """
     rows = [*cores.items(), ("all", sum(cores.values()))]
-    cells = [(part, f"{each:.2f}", f"{1e6 * each / _RATE:.0f}") for part, each in rows]
+    cells = [(part, f"{each:.2f}", f"{1e6 * each / rate:.0f}") for part, each in rows]
     return "\n".join(Table("", ("processes", "cores", "µs a message"), cells).markdown())
 
 
@@ -177,11 +188,18 @@ def main() -> int:
     """Prints what the minute was like."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=60.0, help="how long is measured (60)")
+    parser.add_argument("--rate", type=int, default=_RATE, help=f"sentences a second ({_RATE})")
+    parser.add_argument("--profile", default="realtime", help="topology.profile (realtime)")
+    parser.add_argument("--storage", choices=KINDS, default=KINDS[0], help="where the checkpoint is (local)")
     parser.add_argument("--docs", action="store_true", help=f"draw docs/performance/{_PICTURE.name}")
     options = parser.parse_args()
     if not 1 <= options.seconds <= 3600:
         parser.error(f"--seconds must be from 1 to 3600, not {options.seconds:g}")
-    acks, spans, cores = measured(options.seconds)
+    if not 1 <= options.rate <= 100_000:
+        parser.error(f"--rate must be from 1 to 100000, not {options.rate}")
+    if options.docs and (options.rate, options.profile, options.storage) != (_RATE, "realtime", KINDS[0]):
+        parser.error("--docs is for real time at the usual rate, with the checkpoint in a directory")
+    acks, spans, cores = measured(options.seconds, options.rate, options.profile, options.storage)
     inside = _within(acks, spans)
     for what, chosen in (("all", acks), ("in micro-batches", acks[inside]), ("between them", acks[~inside])):
         if len(chosen):
@@ -194,7 +212,7 @@ def main() -> int:
     if spans:
         lengths = [1000 * (end - start) for start, end in spans]
         print(f"{len(spans)} micro-batches of {statistics.median(lengths):.0f} ms (median)")
-    table = cores_table(cores)
+    table = cores_table(cores, options.rate)
     print(table)
     if options.docs:
         put_between(

@@ -64,12 +64,15 @@ SCENARIOS = (
         conf=_REALTIME,
         **_AGAIN,
     ),
-    Scenario("live", "SIGKILL of a live process, in real time", kills.live_process, conf=_REALTIME, **_HEALED),
+    Scenario(
+        "live", "SIGKILL of a live process, in real time", kills.live_process, conf=_REALTIME, on=KINDS, **_HEALED
+    ),
     Scenario(
         "live-pause",
         "SIGSTOP of a live process, in real time",
         pauses.live_process,
         conf={**_REALTIME, **_SHORT_TIMEOUT},
+        on=KINDS,
         **_HEALED,
     ),
     Scenario(

@@ -12,13 +12,17 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 from lengths import PATIENCE_SECS
+from waiting import eventually
 
+from storm_on_spark.runtime.processes.server import Server
 from storm_on_spark.testing.servers.hdfs import HdfsServer
 from storm_on_spark.testing.servers.s3 import S3Server
 
 DRIVER = Path(__file__).parent / "killing.py"
+LIVE = "storm_on_spark.runtime.live.processes.process"
 COUNT = 1000
 """Messages; no micro-batch has more than a quarter of them, so that some are left when a driver is killed."""
 
@@ -26,11 +30,19 @@ COUNT = 1000
 class Driver:
     """One start of the topology."""
 
-    def __init__(self, folder: Path, checkpoint: str, conf: Mapping[str, str], count: int, master: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        checkpoint: str,
+        conf: Mapping[str, str],
+        count: int,
+        master: str = "local[2]",
+        pending: int = COUNT // 4,
+    ) -> None:
         self.acked = folder / "acked"
         settings = folder / "settings.json"
         given = {"checkpoint": checkpoint, "conf": dict(conf), "count": count, "acked": str(self.acked)}
-        settings.write_text(json.dumps({**given, "pending": COUNT // 4, "master": master}))
+        settings.write_text(json.dumps({**given, "pending": pending, "master": master}))
         self.log = folder / "driver.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -68,17 +80,51 @@ def expected(count: int) -> dict[str, int]:
 def _exact_after_kills(folder: Path, checkpoint: str, conf: Mapping[str, str], kills: int) -> None:
     before = 0
     for _ in range(kills):
-        driver = Driver(folder, checkpoint, conf, COUNT, "local[2]")
+        driver = Driver(folder, checkpoint, conf, COUNT)
         driver.until_acked(before + COUNT // 6)
         driver.kill()
         before = driver.number_acked()
         assert before < COUNT, "it was killed in the middle"
 
-    result = Driver(folder, checkpoint, conf, COUNT, "local[2]").result()
+    _check(Driver(folder, checkpoint, conf, COUNT).result(), folder, COUNT)
 
-    assert result == {"counts": expected(COUNT), "pending": 0}
+
+def _check(result: dict[str, object], folder: Path, count: int) -> None:
+    assert result == {"counts": expected(count), "pending": 0}
     acked = [int(line) for line in (folder / "acked").read_text().split()]
-    assert set(acked) == set(range(COUNT))
+    assert set(acked) == set(range(count))
+
+
+def _live_process(driver: Driver) -> psutil.Process | None:
+    of_driver = psutil.Process(driver.process.pid).children(recursive=True)
+    return next((one for one in of_driver if LIVE in one.cmdline()), None)
+
+
+def _exact_in_real_time(folder: Path, checkpoint: str, conf: Mapping[str, str], server: Server) -> None:
+    conf, count = {**conf, "topology.profile": "realtime"}, 4000
+    driver = Driver(folder, checkpoint, conf, count, pending=5)
+    driver.until_acked(200)
+    live = eventually(lambda: _live_process(driver), "there is a live process")
+    driver.until_acked(driver.number_acked() + 200)
+    live.kill()
+    driver.until_acked(driver.number_acked() + 200)
+    server.pause()
+    time.sleep(3)
+    held = driver.number_acked()
+    time.sleep(1)
+    assert driver.number_acked() == held, "nothing is acked that the store has not got"
+    server.resume()
+    driver.until_acked(held + 200)
+    assert driver.number_acked() < count, "the driver is killed in the middle"
+    driver.kill()
+    _check(Driver(folder, checkpoint, conf, count, pending=200).result(), folder, count)
+
+
+@pytest.mark.timeout(600)
+def test_on_s3_in_real_time_the_state_is_exact_after_kills_and_while_the_store_stood_still(
+    tmp_path: Path, s3_server: S3Server
+):
+    _exact_in_real_time(tmp_path, f"{s3_server.uri}/live", s3_server.conf, s3_server)
 
 
 # A test of supervisors kills a driver on S3, and another one goes on: `test_driver.py`.
