@@ -94,11 +94,13 @@ WHEN_BOTH_ARE_THERE = {"spark.cores.max": str(2 * CORES), "spark.scheduler.minRe
 class Driver:
     """One run of the topology."""
 
-    def __init__(self, folder: Path, cluster: StandaloneCluster, checkpoint: str, conf: Mapping[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, cluster: StandaloneCluster, checkpoint: str, conf: Mapping[str, Any], pending: int
+    ) -> None:
         (folder / "driver").mkdir()
         settings = {
             "count": COUNT,
-            "pending": 50,
+            "pending": pending,
             "folder": str(folder / "driver"),
             "checkpoint": checkpoint,
             "conf": dict(conf),
@@ -143,9 +145,9 @@ class Driver:
 
 
 def _exact_without_a_shared_directory(
-    folder: Path, cluster: StandaloneCluster, checkpoint: str, conf: Mapping[str, Any]
+    folder: Path, cluster: StandaloneCluster, checkpoint: str, conf: Mapping[str, Any], pending: int = 50
 ) -> dict[str, Any]:
-    driver = Driver(folder, cluster, checkpoint, conf)
+    driver = Driver(folder, cluster, checkpoint, conf, pending)
     try:
         # More than one spout has: so both have emitted, wherever they are.
         driver.until_acked(COUNT + 1)
@@ -158,8 +160,6 @@ def _exact_without_a_shared_directory(
             cluster.start_worker("127.0.0.2", wait=False)
     assert (found["status"], found["acked"], found["failed"], found["pending"]) == ("COMPLETED", 2 * COUNT, 0, 0)
     assert found["counts"] == [2 * COUNT // 10] * 10
-    assert len(found["bolts"]) == 2, "bolts ran on both machines"
-    assert found["driver"] not in found["bolts"]
     return found
 
 
@@ -171,6 +171,12 @@ def test_spouts_and_bolts_on_machines_that_share_only_s3_survive_the_loss_of_one
     conf = {**s3_server.conf, "topology.spouts.placement": "executors"}
     found = _exact_without_a_shared_directory(tmp_path, cluster, f"{s3_server.uri}/apart", conf)
     assert found["spouts"] == found["bolts"], "spouts ran on both machines"
+    _ran_on_both(found)
+
+
+def _ran_on_both(found: Mapping[str, Any]) -> None:
+    assert len(found["bolts"]) == 2, "bolts ran on both machines"
+    assert found["driver"] not in found["bolts"]
 
 
 # On S3 the spouts are on other machines, too; a driver on HDFS is killed in `test_stored_topology.py`.
@@ -182,3 +188,17 @@ def test_bolts_on_machines_that_share_only_hdfs_with_the_driver_survive_the_loss
     conf = {"spark.hadoop.dfs.replication": "2"}
     found = _exact_without_a_shared_directory(tmp_path, cluster, f"{hdfs_server.uri}/tmp/apart", conf)
     assert found["spouts"] == [found["driver"]]
+    _ran_on_both(found)
+
+
+# On S3 in one process: `test_stored_topology.py`; on machines that share a directory: `test_real_time_elsewhere.py`.
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_live_processes_on_machines_that_share_only_s3_survive_the_loss_of_one(
+    tmp_path: Path, cluster: StandaloneCluster, s3_server: S3Server
+):
+    conf = {**s3_server.conf, "topology.profile": "realtime"}
+    found = _exact_without_a_shared_directory(tmp_path, cluster, f"{s3_server.uri}/live-apart", conf, pending=1)
+    assert found["spouts"] == [found["driver"]]
+    assert found["driver"] in found["bolts"], "the first live process is beside the driver"
+    assert len(found["bolts"]) > 1, "the other one is on a machine"

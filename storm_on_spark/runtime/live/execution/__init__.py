@@ -7,7 +7,8 @@ There are no sockets here. Begin with `tasks.py`.
     small_round.py  a round of a few tuples, without chunks and arrays
     state.py        the state of tasks in memory, and its changes: pure
     gathered.py     outcomes, carried tuples and reports since the last barrier: pure
-    rounds.py       the rounds since the last barrier, on disk, for replay after a failure
+    rounds.py       the rounds since the last barrier, for replay after a failure
+    round_files.py  where these are written: a directory or a store
     copied.py       large attributes at a barrier, pickled by a forked copy of the process
     local_tasks.py  the tasks of one process, and their state
 """

@@ -11,13 +11,17 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 from storm_on_spark.runtime.storage import Folder, Storage
 from storm_on_spark.runtime.storage.background import in_background
 from storm_on_spark.runtime.storage.durable import sync_folder
+
+_AT_ONCE: Final = 8
+"""How many objects are read at the same time."""
 
 
 class RoundFiles(ABC):
@@ -242,10 +246,11 @@ def read_lines(folder: Folder, name: str) -> list[bytes]:
             return (folder / name).read_bytes().split(b"\n")[:-1]
         except FileNotFoundError:
             return []
-    lines: list[bytes] = []
-    for one in _that_count(folder, name):
-        lines += folder.read(one).split(b"\n")[:-1]
-    return lines
+    names = _that_count(folder, name)
+    if not names:
+        return []
+    with ThreadPoolExecutor(min(_AT_ONCE, len(names)), "round-reader") as threads:
+        return [line for data in threads.map(folder.read, names) for line in data.split(b"\n")[:-1]]
 
 
 def _that_count(storage: Storage, name: str) -> list[str]:

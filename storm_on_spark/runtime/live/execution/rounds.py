@@ -1,8 +1,8 @@
-"""The rounds since a barrier, on disk, so that a replay executes exactly the same rounds.
+"""The rounds since a barrier, written down, so that a replay executes exactly the same rounds.
 
 A topology's results may depend on which tuples are executed together, above all on their order after a shuffle. A
-spout receives a round's outcomes immediately. If a replay grouped the same tuples into other rounds, an acked message
-could fail. So each round is logged before its outcomes are sent.
+spout hears of a round's outcomes before a checkpoint. If a replay grouped the same tuples into other rounds, an acked
+message could fail. So each round is logged before its outcomes are sent.
 
 The rounds that follow the state with some token are in a file with the name of the token. A line of it is JSON:
 

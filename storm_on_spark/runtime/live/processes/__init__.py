@@ -6,6 +6,7 @@ Begin with `process.py`.
     process.py         the first live process: one thread between sockets and tasks
     live_processes.py  all tasks: those of the first process, and those of other processes, which it directs
     member.py          one of these other processes
+    told_rounds.py     what spouts are told of rounds, once these are written down
     pulse.py           a thread that answers while the main thread executes a tuple
     early.py           the first live process of a new run, which the driver starts while Spark starts
     watch.py           a thread of the driver that looks at the process also while Spark asks nothing
