@@ -27,7 +27,7 @@ from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.storage import LocalStorage
 from storm_on_spark.spark.checkpoint.directory import last_batch
 
-_ELSEWHERE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+_ELSEWHERE = (shutil.which("unshare") or "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 _POLL_SECS = 0.05
 _STUCK_SECS = 120.0
 """Longest time without progress."""

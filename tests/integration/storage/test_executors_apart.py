@@ -111,11 +111,13 @@ class Driver:
             | WHEN_BOTH_ARE_THERE,
         }
         (folder / "settings.json").write_text(json.dumps(settings))
+        # A live process needs a short path for its socket.
+        self.temporary = Path(tempfile.mkdtemp(dir=SHORT_TEMPORARY))
         self.out, self.log = folder / "driver.out", folder / "driver.log"
         with self.out.open("wb") as out, self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, str(HERE / "apart.py"), str(folder / "settings.json")],
-                env={**environment(folder / "tmp"), **cluster.environment, "XDG_STATE_HOME": str(folder / "logs")},
+                env={**environment(self.temporary), **cluster.environment, "XDG_STATE_HOME": str(folder / "logs")},
                 cwd=folder / "driver",
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -142,6 +144,7 @@ class Driver:
     def close(self) -> None:
         kill_session(self.process.pid)
         self.process.wait()
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 def _exact_without_a_shared_directory(
