@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
