@@ -421,9 +421,8 @@ class CompiledTopology:
             interrupts.check()
             # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
-            planned, own = store.planned(), store.own
-            executed_ms = last_executed_ms(inside(own, ROUNDS), planned) if live else None
-            coordinator.launch(planned, store.committed(), executed_ms)
+            planned, rounds = store.planned(), inside(store.own, ROUNDS)
+            coordinator.launch(planned, store.committed(), last_executed_ms(rounds, planned) if live else None)
             early_tasks = None
             if at_once and live is not None:
                 settled = partial(coordinator.set_active, active)
@@ -434,8 +433,15 @@ class CompiledTopology:
                 if elsewhere is not None:
                     elsewhere.open(live, coordinator.metrics.add_reports)
                 stack.enter_context(LiveWatch(start_id, coordinator.look_at_live, coordinator.metrics.add_reports))
+
+            def info() -> TopologyInfo:
+                return coordinator.metrics.info(name, "ACTIVE", time.monotonic() - started, None)
+
             if began is not None:
-                began(lambda: coordinator.metrics.info(name, "ACTIVE", time.monotonic() - started, None))
+                began(info)
+            if early_tasks is not None and coming.session is None:
+                with interrupts.let_through(), interruptible():
+                    early_tasks.go_first(lambda: info().acked > 0)
             session = session_of()
             open_callbacks(session)
             poll = coordinator.poll if fence is None else fenced_poll(coordinator.poll, fence, on_failure)

@@ -18,6 +18,7 @@ from waiting import eventually
 from storm_on_spark import compile_topology
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.api.info import TopologyInfo
+from storm_on_spark.runtime.live.processes import early
 from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.spark.session import ComingSession
 
@@ -30,12 +31,13 @@ class Coming:
 
     def __init__(self, outcome: SparkSession | Exception) -> None:
         self.outcome = outcome
-        self.acked = 0
+        self.acked = self.acked_before = 0
 
     def began(self, info: Callable[[], TopologyInfo]) -> None:
         self.info = info
 
     def start(self) -> SparkSession:
+        self.acked_before = self.info().acked
         eventually(lambda: self.info().acked >= FEW)
         self.acked = self.info().acked
         if isinstance(self.outcome, Exception):
@@ -68,10 +70,13 @@ def nothing_is_left() -> bool:
 
 
 def test_messages_are_acked_before_there_is_a_session_and_its_first_micro_batch_takes_them_over(
-    spark_session: SparkSession, tmp_path: Path
+    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(early, "_FIRST_SECS", PATIENCE_SECS)
+    monkeypatch.setattr(early, "_BEGUN_SECS", PATIENCE_SECS)
     coming = Coming(spark_session)
     info = run_to_end(spark_session, tmp_path, coming)
+    assert coming.acked_before, "Spark starts after the first ack"
     assert coming.acked >= FEW
     assert (info.status, info.acked, info.failed, info.pending) == ("COMPLETED", info.emitted, 0, 0)
     assert counts(spark_session, tmp_path) == Counter(range(info.emitted))

@@ -34,6 +34,10 @@ _IDLE_SECS: Final = 1.0
 """How often the process is looked at once Spark's micro-batches take what it executes."""
 _SETTLE_SECS: Final = 30.0
 """How long Spark's first micro-batch waits at most for a process that has not taken the tasks."""
+_FIRST_SECS: Final = 5.0
+"""How long Spark's start waits at most for a process that has not taken the tasks."""
+_BEGUN_SECS: Final = 0.5
+"""The same for the first messages, once it has."""
 _END_SECS: Final = 5.0
 
 
@@ -67,6 +71,17 @@ class EarlyTasks:
     def start(self) -> None:
         """Starts the process; returns at once."""
         self._thread.start()
+
+    def go_first(self, begun: Callable[[], bool]) -> None:
+        """Returns when Spark may start, which takes all cores of a small machine: the first messages come before it.
+
+        Args:
+            begun: whether a message has been acked.
+        """
+        if self._settled.wait(_FIRST_SECS):
+            until = time.monotonic() + _BEGUN_SECS
+            while not begun() and time.monotonic() < until:
+                time.sleep(_ASK_SECS)
 
     def hand_over(self) -> None:
         """Returns when Spark's first micro-batch may come: the process has the tasks, or there is none."""
