@@ -214,6 +214,10 @@ class LiveSpark(SimulatedSpark):
         self.live = Live(self)
         return super().make_coordinator(durable)
 
+    def close(self) -> None:
+        self.live.close()
+        super().close()
+
     def executed_ms(self) -> int | None:
         return last_executed_ms(inside(self.spec.open_folder(), ROUNDS), self.offsets[-1])
 
