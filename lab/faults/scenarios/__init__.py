@@ -60,6 +60,7 @@ SCENARIOS = (
         kills.mixed,
         conf=_MICRO_BATCHES,
         windows=True,
+        micro_batches_only=True,
         **_AGAIN,
     ),
     Scenario(

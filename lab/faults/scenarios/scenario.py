@@ -26,6 +26,7 @@ class Scenario(AnyScenario[Run]):
         host_dies: whether spout hosts end with it, so that `ack` may be called again for what was acked last.
         tables: whether bolts that write into tables and files are there, too.
         windows: whether a windowed bolt is there, too, which holds tuples.
+        micro_batches_only: whether it says nothing about real time.
         nothing_but_poison_fails: whether not one more message may fail than without a fault.
         on: the kinds of storage that it is for.
         missing: returns what it lacks on this machine, or None.
@@ -37,6 +38,7 @@ class Scenario(AnyScenario[Run]):
     host_dies: bool = False
     tables: bool = False
     windows: bool = False
+    micro_batches_only: bool = False
     nothing_but_poison_fails: bool = False
     on: Sequence[str] = KINDS[:1]
     missing: Callable[[], str | None] = _nothing_missing
