@@ -75,9 +75,11 @@ def write_docs(results: Sequence[Result], load: Load, page: Path, where: Sequenc
     begin, end = _markers(where)
     rows = rows_before(load, page, where) | {row[0]: row for row in _rows(results)}
     table = Table("Faults", _COLUMNS, [rows[title] for title in titles if title in rows])
-    options = " ".join(["--docs", *where])
+    size = [] if load == Load() else ["--messages", str(load.messages), "--seconds", f"{load.seconds:g}"]
+    options = " ".join(["--docs", *where, *size])
+    quoted = json.dumps(options) if " " in options else options
     lines = [
-        f"<!-- Written by `make faults FAULTS_ARGS={json.dumps(options) if where else options}`. Don't edit. -->",
+        f"<!-- Written by `make faults FAULTS_ARGS={quoted}`. Don't edit. -->",
         "",
         f"{_load(load)} {_NOTE}",
         "",

@@ -82,3 +82,17 @@ def test_before_sparks_first_micro_batch_what_dies_comes_back_as_soon_as_a_drive
     result.injections = [Injection("kill", "dead", 0, 20.0, cold=True)]
     check_recovery(Scenario("1", "one", lambda run, times: None, limit_secs=10.0), result, 1.0)
     assert (result.problems, result.late) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("load", "where", "options"),
+    [
+        (Load(), [], "--docs"),
+        (Load(), ["--storage", "s3"], '"--docs --storage s3"'),
+        (LOAD, [], '"--docs --messages 4000 --seconds 16"'),
+    ],
+)
+def test_a_page_says_how_its_table_was_written(tmp_path: Path, load: Load, where: list[str], options: str) -> None:
+    page = page_of(tmp_path)
+    write_docs([Result("1", "one")], load, page, where, TITLES)
+    assert f"Written by `make faults FAULTS_ARGS={options}`." in page.read_text()
