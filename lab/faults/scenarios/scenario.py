@@ -8,6 +8,7 @@ from typing import Any
 
 from lab.faults.run import Run
 from lab.faults.stores import KINDS
+from lab.load.topology import Load
 from lab.suite.scenario import Scenario as AnyScenario
 
 
@@ -22,6 +23,7 @@ class Scenario(AnyScenario[Run]):
     Args:
         master: Spark's.
         conf: configuration of the topology.
+        least_secs: of emitting messages, at the same rate; for faults that last while messages are acked.
         limit_secs: within which progress must resume; None where no fault is injected.
         host_dies: whether spout hosts end with it, so that `ack` may be called again for what was acked last.
         tables: whether bolts that write into tables and files are there, too.
@@ -34,6 +36,7 @@ class Scenario(AnyScenario[Run]):
 
     master: str = "local[2]"
     conf: Mapping[str, Any] = field(default_factory=dict)
+    least_secs: float = 0.0
     limit_secs: float | None = None
     host_dies: bool = False
     tables: bool = False
@@ -42,3 +45,14 @@ class Scenario(AnyScenario[Run]):
     nothing_but_poison_fails: bool = False
     on: Sequence[str] = KINDS[:1]
     missing: Callable[[], str | None] = _nothing_missing
+
+    def load(self, wanted: Load) -> Load:
+        """Returns the load of a run: the one that is wanted, or a longer one.
+
+        Example:
+            >>> Scenario("pause", "a pause", lambda run, times: None, least_secs=90.0).load(Load(30_000, 30.0))
+            Load(messages=90000, seconds=90.0)
+        """
+        if wanted.seconds >= self.least_secs:
+            return wanted
+        return Load(2 * round(wanted.rate * self.least_secs / 2), self.least_secs)
