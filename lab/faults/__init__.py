@@ -5,6 +5,7 @@ fault, injected at random moments, and the same oracles; `lab/load` has both.
 
     driver.py     the process that runs it, and that may die
     run.py        one run of it, as the harness sees it: start, watch, restart
+    gates.py      a spout that blocks on demand
     scenarios/    the faults, and the table of them
     power.py      what a disk has kept when the machine loses its power
     preload.c     faults that only the C library can inject: I/O errors, a wall clock that jumps

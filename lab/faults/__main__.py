@@ -29,7 +29,12 @@ _SHORT_LOAD = Load(messages=4000, seconds=16)
 def main() -> int:
     """Plays the requested scenarios; returns the exit code."""
     options = _options()
-    fitting = [scenario for scenario in SCENARIOS if options.storage in scenario.on]
+    real_time = options.profile == "realtime"
+    fitting = [
+        scenario
+        for scenario in SCENARIOS
+        if options.storage in scenario.on and not (real_time and scenario.micro_batches_only)
+    ]
     if options.list:
         return command.list_scenarios(fitting)
     chosen = command.choose(fitting, options, _SHORT, [scenario.name for scenario in fitting])

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lab.faults.gates import GatedMessages
 from lab.load.state import read_state
 from lab.load.topology import Load, build
 from storm_on_spark import LocalCluster
@@ -52,6 +53,10 @@ class Settings:
     """Folder in which bolts of each kind write as well."""
     windows: bool = False
     """Whether there is a windowed bolt."""
+    gates: str | None = None
+    """Folder with a file for each task of the spout, whose `next_tuple` blocks while another process has locked it."""
+    tasks: int = 2
+    """Of each bolt."""
 
     def write(self, path: Path) -> None:
         """Writes them for `main`."""
@@ -65,7 +70,8 @@ def main(path: str) -> int:
     _die_after_sink(Path(settings.die_after_sink), events)
     tables = None if settings.tables is None else Path(settings.tables)
     load, windows = Load(settings.messages, settings.seconds), settings.windows
-    topology = build(load, Path(settings.ledger), tables=tables, windows=windows)
+    spout = None if settings.gates is None else GatedMessages(load, settings.ledger, settings.gates)
+    topology = build(load, Path(settings.ledger), spout, tables=tables, windows=windows, tasks=settings.tasks)
     tell(events, "python")
     sparks = {key: str(value) for key, value in settings.conf.items() if key.startswith("spark.")}
     spark = local_session(settings.master, sparks, settings.checkpoint)

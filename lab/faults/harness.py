@@ -66,6 +66,7 @@ def play(
     result = Result(scenario.name, scenario.title, skipped=scenario.missing(), seed=seed)
     if result.skipped is not None:
         return result
+    load = scenario.load(load)
     with judging(result, folder):
         run = Run(folder, load, random.Random(f"{seed}/{scenario.name}"), scenario.conf, scenario.master)
         run.store = None if server is None else server.folder(folder.name)

@@ -60,7 +60,7 @@ def show(results: Sequence[Result], console: Console) -> None:
 
 
 def write_docs(results: Sequence[Result], load: Load, page: Path, where: Sequence[str], titles: Sequence[str]) -> None:
-    """Puts the table between the markers of a page. Rows of other scenarios stay unchanged.
+    """Puts the table between the markers of a page. Rows of other scenarios, and of those not run, stay unchanged.
 
     Args:
         results: what was played.
@@ -73,11 +73,14 @@ def write_docs(results: Sequence[Result], load: Load, page: Path, where: Sequenc
         ValueError: the page has no markers, or rows of another load.
     """
     begin, end = _markers(where)
-    rows = rows_before(load, page, where) | {row[0]: row for row in _rows(results)}
+    played = [result for result in results if result.skipped is None]
+    rows = rows_before(load, page, where) | {row[0]: row for row in _rows(played)}
     table = Table("Faults", _COLUMNS, [rows[title] for title in titles if title in rows])
-    options = " ".join(["--docs", *where])
+    size = [] if load == Load() else ["--messages", str(load.messages), "--seconds", f"{load.seconds:g}"]
+    options = " ".join(["--docs", *where, *size])
+    quoted = json.dumps(options) if " " in options else options
     lines = [
-        f"<!-- Written by `make faults FAULTS_ARGS={json.dumps(options) if where else options}`. Don't edit. -->",
+        f"<!-- Written by `make faults FAULTS_ARGS={quoted}`. Don't edit. -->",
         "",
         f"{_load(load)} {_NOTE}",
         "",

@@ -99,6 +99,8 @@ class Run:
         store: where the checkpoint is, if it is in no directory.
         tables: where bolts of each kind write as well, if they do.
         windows: whether there is a windowed bolt.
+        gates: the folder with files by which the spout's tasks are blocked, if they can be.
+        tasks: of each bolt.
     """
 
     folder: Path
@@ -110,6 +112,8 @@ class Run:
     store: Store | None = None
     tables: Path | None = None
     windows: bool = False
+    gates: Path | None = None
+    tasks: int = 2
     injections: list[Injection] = field(default_factory=list)
     #: Problems outside of the oracles' checks.
     problems: list[str] = field(default_factory=list)
@@ -159,6 +163,8 @@ class Run:
             conf=conf,
             tables=None if self.tables is None else str(self.tables),
             windows=self.windows,
+            gates=None if self.gates is None else str(self.gates),
+            tasks=self.tasks,
         )
         settings.write(self._file("settings"))
         environment = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import struct
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,12 +62,13 @@ def roots(records: Records) -> NDArray[np.int64]:
     return keys
 
 
-def resumed(folder: Path, after: int) -> float | None:
-    """Returns how many seconds after a moment messages were acked again that were emitted since, of both spout tasks.
+def resumed(folder: Path, after: int, tasks: Sequence[int] = (0, 1)) -> float | None:
+    """Returns how many seconds after a moment messages were acked again that were emitted since, of each spout task.
 
     Args:
         folder: the ledger.
         after: the moment, in monotonic ns.
+        tasks: the spout's tasks that count.
 
     Returns: None if that has not happened.
     """
@@ -74,7 +76,7 @@ def resumed(folder: Path, after: int) -> float | None:
     emits, acks = emits[emits["time"] > after], acks[acks["time"] > after]
     new = acks[np.isin(roots(acks), roots(emits))]
     # One task emits the even messages, the other the odd ones.
-    firsts = [new["time"][new["number"] % 2 == task] for task in (0, 1)]
+    firsts = [new["time"][new["number"] % 2 == task] for task in tasks]
     if not all(map(len, firsts)):
         return None
     return float(max(first.min() for first in firsts) - after) / 1e9

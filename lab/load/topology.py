@@ -297,6 +297,7 @@ def build(
     tables: Path | None = None,
     *,
     windows: bool = False,
+    tasks: int = 2,
 ) -> Topology:
     """Returns the topology.
 
@@ -307,16 +308,17 @@ def build(
         sink: the last bolt, likewise.
         tables: a folder in which bolts of each kind write what the sink gets; none for None.
         windows: whether there is a windowed bolt, which holds all tuples that are counted.
+        tasks: of each bolt; the spout has two.
     """
     builder = TopologyBuilder()
     builder.set_spout("messages", messages or Messages(load, str(folder)), 2)
-    builder.set_bolt("fan", Fan(), 2).shuffle_grouping("messages")
-    builder.set_bolt("count", Count(load), 2).fields_grouping("fan", Fields("key"), stream="counts")
-    builder.set_bolt("join", Join(), 2).fields_grouping("fan", Fields("pair"), stream="pairs")
-    builder.set_bolt("sink", sink or Sink(str(folder)), 2).fields_grouping("join", Fields("number"))
+    builder.set_bolt("fan", Fan(), tasks).shuffle_grouping("messages")
+    builder.set_bolt("count", Count(load), tasks).fields_grouping("fan", Fields("key"), stream="counts")
+    builder.set_bolt("join", Join(), tasks).fields_grouping("fan", Fields("pair"), stream="pairs")
+    builder.set_bolt("sink", sink or Sink(str(folder)), tasks).fields_grouping("join", Fields("number"))
     if tables is not None:
         sinks.add(builder, "join", tables)
     if windows:
         half_second = Windows().with_window(Duration(1000), Duration(500))
-        builder.set_bolt("windows", half_second, 2).fields_grouping("fan", Fields("key"), stream="counts")
+        builder.set_bolt("windows", half_second, tasks).fields_grouping("fan", Fields("key"), stream="counts")
     return builder.create_topology()

@@ -328,6 +328,22 @@ class MicroBatchInfo:
     """Whether it is the first since the topology was started."""
 
 
+@dataclass(frozen=True)
+class RepetitionInfo:
+    """Progress of a micro-batch that executes again what a live process had executed in real time before it was lost.
+
+    Example:
+        >>> print(RepetitionInfo(1500, 20000))
+        1,500 of 20,000 rounds since the last checkpoint have been executed again
+    """
+
+    executed: int
+    rounds: int
+
+    def __str__(self) -> str:
+        return f"{self.executed:,} of {self.rounds:,} rounds since the last checkpoint have been executed again"
+
+
 _APART: Final = ("micro_batch", "at_work", "windows", "load")
 """Fields of a `TopologyInfo` that `to_dict` leaves out: for people who watch a run, and what a heartbeat packs."""
 
@@ -378,6 +394,8 @@ class TopologyInfo:
     """Not part of `to_dict`."""
     mode: str = ""
     """How tuples are executed at the moment: `real time`, as they come, or `micro-batches`; empty once it has ended."""
+    repetition: RepetitionInfo | None = None
+    """What is executed again before real time goes on, if that takes long and the checkpoint is in a file system."""
 
     def over(self, window: str) -> TopologyInfo:
         """Returns the same with the counters and latencies of a window in place of those since this start.
@@ -469,6 +487,7 @@ class TopologyInfo:
         latency = self.complete_latency_ms
         found = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in _APART}
         found["complete_latency_ms"] = None if latency is None else dict(latency)
+        found["repetition"] = None if self.repetition is None else asdict(self.repetition)
         found["components"] = {name: component.to_dict() for name, component in self.components.items()}
         found["system_errors"] = [error.to_dict() for error in self.system_errors]
         return found

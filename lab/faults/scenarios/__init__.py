@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lab.faults.scenarios import clock, cuts, damage, kills, machine, owners, pauses, storage
+from lab.faults.scenarios import (
+    blocked,
+    clock,
+    cuts,
+    damage,
+    elsewhere,
+    kills,
+    machine,
+    owners,
+    pauses,
+    storage,
+)
 from lab.faults.scenarios.scenario import Scenario
 from lab.faults.stores import KINDS
 
@@ -13,6 +24,8 @@ WORKER_SECS = 10.0
 """Progress resumes within this time when something dies that the driver replaces."""
 DRIVER_SECS = 25.0
 """Progress resumes within this time when the driver itself has to be started again."""
+MACHINE_SECS = 60.0
+"""Spark gives a machine up when it has been silent for a while, and executes the micro-batch again elsewhere."""
 OWNERS_SECS = 40.0
 """If it is unknown whether the previous driver is dead, the next one waits until it has been silent."""
 
@@ -47,6 +60,7 @@ SCENARIOS = (
         kills.mixed,
         conf=_MICRO_BATCHES,
         windows=True,
+        micro_batches_only=True,
         **_AGAIN,
     ),
     Scenario(
@@ -83,7 +97,46 @@ SCENARIOS = (
         missing=cuts.no_foreign_sockets,
         **_HEALED,
     ),
-    Scenario("pause", "SIGSTOP for longer than the message timeout", pauses.everybody, conf=_SHORT_TIMEOUT, **_HEALED),
+    Scenario(
+        "live-blocked",
+        "spout task blocks, and a live process is killed meanwhile, in real time",
+        blocked.spout,
+        conf={**_REALTIME, **blocked.CONF},
+        **_HEALED,
+    ),
+    Scenario(
+        "live-elsewhere",
+        "SIGKILL of a live process on one of two machines, in real time",
+        elsewhere.live_process,
+        conf=elsewhere.CONF,
+        missing=elsewhere.why_not,
+        **_HEALED,
+    ),
+    Scenario(
+        "live-network",
+        "a machine with a live process cut off from the others, in real time",
+        elsewhere.network,
+        conf=elsewhere.CONF,
+        missing=elsewhere.why_not,
+        limit_secs=DRIVER_SECS,
+    ),
+    Scenario(
+        "live-machine",
+        "loss of a machine with a live process, in real time",
+        elsewhere.machine,
+        conf=elsewhere.CONF,
+        missing=elsewhere.why_not,
+        limit_secs=MACHINE_SECS,
+    ),
+    Scenario(
+        "pause",
+        "SIGSTOP for longer than the message timeout",
+        pauses.everybody,
+        conf=_SHORT_TIMEOUT,
+        # In real time most of these pauses stop no messages.
+        least_secs=90.0,
+        **_HEALED,
+    ),
     Scenario(
         "full-checkpoint",
         "full disk under the checkpoint",

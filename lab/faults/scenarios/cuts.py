@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,26 +41,24 @@ def live_connection(run: Run, times: int) -> None:
 
 
 def _between_live_processes(run: Run) -> None:
-    [member] = run.live_processes("member")
-    # Its last but one argument is the descriptor of its end.
-    words = Path(f"/proc/{member}/cmdline").read_bytes().split(b"\0")
-    at = time.monotonic_ns()
-    with _socket_of(member, int(words[-3])) as end:
-        proof = _broken(end)
-    run.injected(f"connection of live process {member} broken", proof, at)
+    [first], [member] = run.live_processes("process"), run.live_processes("member")
+    _break(run, member, f"live process {member} with the first one", [first])
 
 
 def _to_spout_hosts(run: Run) -> None:
     [first] = run.live_processes("process")
-    hosts = spout_hosts(run.pid)
+    _break(run, first, f"live process {first} with spout hosts", spout_hosts(run.pid))
+
+
+def _break(run: Run, pid: int, what: str, peers: Collection[int]) -> None:
     at, proofs = time.monotonic_ns(), []
-    for descriptor in _sockets(first):
-        with _socket_of(first, descriptor) as end:
-            if end.family == socket.AF_UNIX and _peer(end) in hosts:
+    for descriptor in _sockets(pid):
+        with _socket_of(pid, descriptor) as end:
+            if end.family == socket.AF_UNIX and _peer(end) in peers:
                 proofs.append(_broken(end))
     if not proofs:
-        raise ScenarioError(f"live process {first} has no connection with spout hosts {hosts}")
-    run.injected(f"{len(proofs)} connections of spout hosts with live process {first} broken", proofs[0], at)
+        raise ScenarioError(f"there is no connection of {what}, {peers}")
+    run.injected(f"{len(proofs)} connections of {what} broken", proofs[0], at)
 
 
 def _broken(end: socket.socket) -> str:

@@ -10,6 +10,9 @@ from lab.faults.run import Run
 from lab.suite.scenario import ScenarioError
 from storm_on_spark.testing import descendants, executors, kill_one, python_workers, spout_hosts
 
+_CHANGES = ("throughput", "latency", "realtime", "latency", "throughput", "realtime")
+"""The profiles that follow on real time, so that each follows once on each other one."""
+
 
 def nothing(run: Run, times: int) -> None:
     """No fault: the figures without one."""
@@ -45,13 +48,12 @@ def driver(run: Run, times: int) -> None:
 
 
 def change_of_profile(run: Run, times: int) -> None:
-    """Kills the driver, and starts it again with the next profile; real time is every second one."""
-    others = run.shuffled(["latency", "throughput"])
+    """Kills the driver, and starts it again with another profile, until each has followed on each other one."""
     run.start()
-    for number in run.moments(times):
-        profile = "realtime" if number % 2 else others[number // 2 % 2]
-        run.conf = {**run.conf, "topology.profile": profile}
-        _kill_driver(run)
+    for number in run.moments(max(times, len(_CHANGES))):
+        profile = _CHANGES[number % len(_CHANGES)]
+        before, run.conf = run.conf["topology.profile"], {**run.conf, "topology.profile": profile}
+        _kill_driver(run, f", in profile {before}, started again in {profile}")
 
 
 def driver_in_recovery(run: Run, times: int) -> None:
@@ -126,11 +128,11 @@ def _kill_spout_host(run: Run) -> None:
         raise ScenarioError(f"spout hosts before the kill of {pid}: {before}, after recovery: {after}")
 
 
-def _kill_driver(run: Run) -> None:
+def _kill_driver(run: Run, how: str = "") -> None:
     at, pid = time.monotonic_ns(), run.pid
     run.kill_driver()
     run.restart()
-    run.injected(f"SIGKILL of driver {pid}", "ended by signal 9", at)
+    run.injected(f"SIGKILL of driver {pid}{how}", "ended by signal 9", at)
 
 
 def _kill_before_commit(run: Run) -> None:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from lab.faults.run import Run
+from lab.suite.processes import wait_for
 from lab.suite.scenario import ScenarioError
 from storm_on_spark.testing import descendants, python_workers, spout_hosts
 
@@ -28,7 +29,8 @@ def everybody(run: Run, times: int) -> None:
     run.start()
     for number in run.moments(max(times, len(order)), PAUSE_SECS):
         who = order[number % len(order)]
-        _pause(run, who, victims[who]())
+        # In real time, a worker may not be needed yet.
+        _pause(run, who, wait_for(victims[who], f"{who} are there"))
 
 
 def live_process(run: Run, times: int) -> None:

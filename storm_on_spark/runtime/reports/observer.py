@@ -91,9 +91,9 @@ class Observer:
         batch, idle = info.micro_batch, now - self._worked_at
         if batch is not None:
             if not self._did_something:
-                return _in_hand(batch, info.at_work) if idle >= _AT_FIRST_SECS else None
+                return _in_hand(batch, info) if idle >= _AT_FIRST_SECS else None
             if idle >= _QUIET_SECS and batch.secs >= _AT_FIRST_SECS:
-                return _in_hand(batch, info.at_work)
+                return _in_hand(batch, info)
         quiet = now - self._changed_at
         if quiet < _QUIET_SECS:
             return None
@@ -178,11 +178,12 @@ def rate_text(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
-def _in_hand(batch: MicroBatchInfo, at_work: Sequence[ComponentAtWork]) -> str:
+def _in_hand(batch: MicroBatchInfo, info: TopologyInfo) -> str:
     if batch.number is None:
         return f"Spark prepares the {'first' if batch.is_first else 'next'} micro-batch, {batch.secs:.0f} s"
     said = f"{'first micro-batch' if batch.is_first else f'micro-batch {batch.number}'} runs, {batch.secs:.0f} s"
-    return ": ".join(filter(None, [said, _at_work(at_work)]))
+    again = "" if info.repetition is None else str(info.repetition)
+    return ": ".join(filter(None, [said, again or _at_work(info.at_work)]))
 
 
 def _at_work(at_work: Sequence[ComponentAtWork]) -> str:

@@ -135,8 +135,14 @@ class TopologyQuery(StreamingQuery):
             info = dataclasses.replace(info, windows=counted, load=self._load())
         if self._ended:
             return info
-        batch, at_work = self._coordinator.at_hand.info(), self._coordinator.at_work()
-        return dataclasses.replace(info, micro_batch=batch, at_work=at_work, mode=self._coordinator.mode)
+        at_hand = self._coordinator.at_hand
+        return dataclasses.replace(
+            info,
+            micro_batch=at_hand.info(),
+            at_work=self._coordinator.at_work(),
+            mode=self._coordinator.mode,
+            repetition=at_hand.repetition(),
+        )
 
     def _load(self) -> LoadInfo:
         """Returns where the work waits, and what the topology takes."""

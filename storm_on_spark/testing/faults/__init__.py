@@ -1,1 +1,1 @@
-"""Faults, injected and detected: killed processes, broken connections, and leftovers."""
+"""Faults, injected and detected: killed processes, broken connections, machines that are cut off, and leftovers."""

@@ -19,6 +19,7 @@ _PROC = Path("/proc")
 _WORKER_MARK = "pyspark.worker"
 _DAEMON_MARKS = ("storm_on_spark.spark.worker_daemon", "pyspark.daemon")
 _HOST_MARK = "storm_on_spark.runtime.spouts.spout_host"
+_LIVE_MARK = "storm_on_spark.runtime.live.remote.process"
 _EXECUTOR_MARK = "CoarseGrainedExecutorBackend"
 
 
@@ -67,6 +68,15 @@ def executors(root: int | None = None) -> list[int]:
     return sorted(
         process.pid for process in descendants(root) if any(part.endswith(_EXECUTOR_MARK) for part in process.command)
     )
+
+
+def live_processes_on_executors(root: int | None = None) -> list[int]:
+    """Returns the process ids of live processes on executors; the first one of a topology is beside the driver.
+
+    Args:
+        root: the process whose descendants are searched, such as a worker of Spark's; this one for None.
+    """
+    return sorted(process.pid for process in descendants(root) if _LIVE_MARK in process.command)
 
 
 def kill_python_worker(timeout: float = 10) -> int:

@@ -29,3 +29,14 @@ def test_nothing_that_was_acked_is_lost_with_the_machine_and_a_writer_that_was_r
         if scenario["skipped"] is None:
             assert len(scenario["injections"]) == 1
             assert (scenario["figures"]["lost"], scenario["figures"]["state_errors"]) == (0, 0)
+
+
+# `test_realtime.py` kills live processes, and `test_real_time_elsewhere.py` cuts machines off.
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_nothing_is_lost_when_a_connection_of_live_processes_breaks_or_a_spout_blocks():
+    only = ("--only", "live-cut", "--only", "live-blocked")
+    for scenario in short_form("lab.faults", "--patience", "5", *only, seconds=500):
+        if scenario["skipped"] is None:
+            assert len(scenario["injections"]) == 1
+            assert (scenario["figures"]["lost"], scenario["figures"]["state_errors"]) == (0, 0)

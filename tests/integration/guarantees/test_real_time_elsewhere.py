@@ -6,10 +6,8 @@ have in common is the directory of the checkpoint.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,13 +17,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from processes import environment
 from waiting import eventually
 
 from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.runtime.processes.sessions import kill_session
+from storm_on_spark.testing.faults.machines import Network, why_no_network
+from storm_on_spark.testing.faults.processes import descendants, live_processes_on_executors
 
 HERE = Path(__file__).parent
 KEYS = 30
@@ -34,73 +33,10 @@ PATIENCE_SECS = 240
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-class Network:
-    """Two machines, and the driver's address on a bridge to them. Several may exist, in different processes."""
-
-    def __init__(self) -> None:
-        number = os.getpid() % 250
-        self.network = f"10.91.{number}"
-        self.machines = (f"{self.network}.2", f"{self.network}.3")
-        self._bridge = f"storm-br{number}"
-
-    def __enter__(self) -> Network:
-        if os.geteuid() != 0 or shutil.which("ip") is None:
-            pytest.skip("needs root and iproute2, for network namespaces")
-        self.close()  # a run before this one may have been killed
-        try:
-            self._make()
-        except subprocess.CalledProcessError as error:
-            self.close()
-            pytest.skip(f"needs network namespaces: {error.stderr.decode().strip()}")
-        return self
-
-    def _make(self) -> None:
-        ip("link", "add", self._bridge, "type", "bridge")
-        ip("addr", "add", f"{self.network}.1/24", "dev", self._bridge)
-        ip("link", "set", self._bridge, "up")
-        for host in self.machines:
-            name, end = self.namespace(host), self.cable(host)
-            ip("netns", "add", name)
-            ip("link", "add", end, "type", "veth", "peer", "name", "eth0", "netns", name)
-            ip("link", "set", end, "master", self._bridge, "up")
-            ip("-n", name, "addr", "add", f"{host}/24", "dev", "eth0")
-            for device in ("eth0", "lo"):
-                ip("-n", name, "link", "set", device, "up")
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for host in self.machines:
-            ip("netns", "del", self.namespace(host), check=False)
-            ip("link", "del", self.cable(host), check=False)
-        ip("link", "del", self._bridge, check=False)
-
-    def command(self, host: str) -> tuple[str, ...]:
-        return str(shutil.which("ip")), "netns", "exec", self.namespace(host)
-
-    @contextlib.contextmanager
-    def cut_off(self, host: str) -> Iterator[None]:
-        """Unplugs a machine for as long as the block lasts."""
-        ip("link", "set", self.cable(host), "down")
-        try:
-            yield
-        finally:
-            ip("link", "set", self.cable(host), "up")
-
-    def namespace(self, host: str) -> str:
-        return f"{self._bridge}-{host.rpartition('.')[2]}"
-
-    def cable(self, host: str) -> str:
-        return f"{self._bridge}v{host.rpartition('.')[2]}"
-
-
-def ip(*words: str, check: bool = True) -> None:
-    subprocess.run(["ip", *words], check=check, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def network() -> Iterator[Network]:
+    if (reason := why_no_network()) is not None:
+        pytest.skip(reason)
     with Network() as network:
         yield network
 
@@ -189,19 +125,16 @@ def driver(tmp_path: Path, cluster: StandaloneCluster) -> Iterator[Driver]:
             driver.close()
 
 
-def children(of: int, module: str) -> list[psutil.Process]:
-    """The processes below another one that execute a module; some may end meanwhile."""
-    found = []
-    for child in psutil.Process(of).children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if f"storm_on_spark.runtime.live.{module}" in child.cmdline():
-                found.append(child)
-    return found
-
-
-def members(host: str, cluster: StandaloneCluster) -> list[psutil.Process]:
+def members(host: str, cluster: StandaloneCluster) -> list[int]:
     """The further live processes on a machine."""
-    return children(cluster.workers[host].leader, "remote.process")
+    return live_processes_on_executors(cluster.workers[host].leader)
+
+
+def leader(driver: Driver) -> int:
+    """The first live process, which is beside the driver."""
+    mark = "storm_on_spark.runtime.live.processes.process"
+    (found,) = (process.pid for process in descendants(driver.process.pid) if mark in process.command)
+    return found
 
 
 def is_exact(found: dict[str, Any]) -> int:
@@ -220,18 +153,17 @@ def test_what_is_lost_stopped_or_cut_off_costs_nothing(
     assert [len(members(host, cluster)) for host in network.machines] == [1, 1]
 
     # A process.
-    members(network.machines[0], cluster)[0].kill()
+    os.kill(members(network.machines[0], cluster)[0], signal.SIGKILL)
     driver.until(lambda said: said["how"] == "micro-batches")
     driver.until_live()
 
     # A stopped process, which is ended.
-    members(network.machines[1], cluster)[0].suspend()
+    os.kill(members(network.machines[1], cluster)[0], signal.SIGSTOP)
     driver.until(lambda said: said["how"] == "micro-batches")
     driver.until_live()
 
     # The first of them, which is beside the driver.
-    (leader,) = children(driver.process.pid, "processes.process")
-    leader.kill()
+    os.kill(leader(driver), signal.SIGKILL)
     driver.until(lambda said: said["how"] == "micro-batches")
     driver.until_live()
 

@@ -67,7 +67,14 @@ class Numbers(BaseRichSpout):
 
 
 class Keyed(BaseBasicBolt):
+    """Waits while there is a file."""
+
+    def __init__(self, wait):
+        self.wait = wait
+
     def execute(self, tup, collector):
+        while Path(self.wait).exists():
+            time.sleep(0.01)
         collector.emit([*tup, tup[0] % KEYS])
 
     def declare_output_fields(self, declarer):
@@ -134,7 +141,8 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_proce
 ) -> None:
     builder = TopologyBuilder()
     builder.set_spout("numbers", Numbers(str(tmp_path / "end")))
-    builder.set_bolt("keyed", Keyed()).shuffle_grouping("numbers")
+    wait = tmp_path / "wait"
+    builder.set_bolt("keyed", Keyed(str(wait))).shuffle_grouping("numbers")
     builder.set_bolt("count", Count(), 2).fields_grouping("keyed", "key")
     conf = {
         "topology.profile": "realtime",
@@ -166,9 +174,14 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_proce
             # It is also looked at while Spark asks nothing: a micro-batch runs, and can't end.
             with stopped_workers():
                 eventually(lambda: query.status_info().mode == "real time")
+                wait.touch()
                 os.kill(victim_id, signal.SIGKILL)
                 eventually(lambda: query.status_info().mode == "micro-batches")
                 eventually(lambda: "ended unexpectedly" in str(query.status_info().system_errors))
+            repeats = eventually(lambda: query.status_info().repetition)
+            assert repeats.executed < repeats.rounds
+            wait.unlink()
+            eventually(lambda: query.status_info().repetition is None)
         else:
             os.kill(victim_id, signal.SIGKILL)
         known = acked()

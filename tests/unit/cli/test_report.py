@@ -230,6 +230,23 @@ def test_a_topologys_status_fits_80_columns_and_its_last_errors_stand_below() ->
     assert ends["n/a"] == ends["0.011"]
 
 
+@pytest.mark.parametrize(
+    ("again", "words"),
+    [
+        (None, "tuples are executed in micro-batches"),
+        (
+            {"executed": 1500, "rounds": 20000},
+            "tuples are executed in micro-batches: 1,500 of 20,000 rounds since the last checkpoint have been executed "
+            "again",
+        ),
+    ],
+)
+def test_a_status_says_how_much_has_been_executed_again(again: dict[str, int] | None, words: str) -> None:
+    console = Console(file=io.StringIO(), width=200)
+    show(console, status_page(driverStatus="ACTIVE", schedulerInfo="", mode="micro-batches", repetition=again))
+    assert words in written(console).splitlines()
+
+
 def at(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 

@@ -43,6 +43,15 @@ def test_what_was_played_is_new_and_the_rest_stays(tmp_path: Path) -> None:
     assert page.read_text().count("FAILED") == 1
 
 
+def test_what_can_not_be_played_here_is_left_out_of_the_page_or_stays_as_it_was(tmp_path: Path) -> None:
+    page = page_of(tmp_path)
+    write_docs([Result("1", "one"), Result("2", "two", skipped="needs root")], LOAD, page, [], TITLES)
+    assert first_cells(page, "faults") == ["one"]
+    before = page.read_text()
+    write_docs([Result("1", "one", skipped="needs root")], LOAD, page, [], TITLES)
+    assert page.read_text() == before
+
+
 @pytest.mark.parametrize(("where", "name"), list(zip(PARTS, names(), strict=True)))
 def test_a_page_has_a_table_for_each_storage_and_profile(tmp_path: Path, where: list[str], name: str) -> None:
     page = page_of(tmp_path)
@@ -82,3 +91,17 @@ def test_before_sparks_first_micro_batch_what_dies_comes_back_as_soon_as_a_drive
     result.injections = [Injection("kill", "dead", 0, 20.0, cold=True)]
     check_recovery(Scenario("1", "one", lambda run, times: None, limit_secs=10.0), result, 1.0)
     assert (result.problems, result.late) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("load", "where", "options"),
+    [
+        (Load(), [], "--docs"),
+        (Load(), ["--storage", "s3"], '"--docs --storage s3"'),
+        (LOAD, [], '"--docs --messages 4000 --seconds 16"'),
+    ],
+)
+def test_a_page_says_how_its_table_was_written(tmp_path: Path, load: Load, where: list[str], options: str) -> None:
+    page = page_of(tmp_path)
+    write_docs([Result("1", "one")], load, page, where, TITLES)
+    assert f"Written by `make faults FAULTS_ARGS={options}`." in page.read_text()

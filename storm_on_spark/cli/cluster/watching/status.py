@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from storm_on_spark.api.info import ALL_TIME, WINDOWS
+from storm_on_spark.api.info import ALL_TIME, WINDOWS, RepetitionInfo
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.text.wording import milliseconds
 from storm_on_spark.cli.client.asking import asked, cluster_options, name, warn_if_stale
@@ -51,7 +51,8 @@ def show(screen: Console, page: dict[str, Any], trend: Trend | None = None) -> N
     say(f"{page['name']} ({page['id']}) is {page['status']}, submitted by {page['owner']} {page['uptime']} ago")
     say(f"driver: {_driver(page)}")
     if page.get("mode"):
-        say(f"tuples are executed in {page['mode']}")
+        again = page.get("repetition")
+        say(f"tuples are executed in {page['mode']}" + (f": {RepetitionInfo(**again)}" if again else ""))
     say(f"code: on {page['replicationCount']} Nimbuses")
     spouts, latency = page["spoutStats"], page["completeLatencyMs"]
     everyone = next(line for line in page["topologyStats"] if line.get("window") == page.get("window"))

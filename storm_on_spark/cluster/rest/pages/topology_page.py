@@ -130,6 +130,7 @@ def topology_page(
         pending=0 if info is None else info.pending,
         complete_latency_ms=percentiles(counted.complete()),
         mode="" if info is None else info.mode,
+        repetition=None if info is None or info.repetition is None else asdict(info.repetition),
         log_levels=effective_levels(picture.snapshot.logconfigs.get(base.topology_id), picture.now),
         failure=None if info is None else info.error,
         system_errors={

@@ -128,6 +128,8 @@ class TopologyPage(TopologyStatus, frozen=True, kw_only=True):
     """Ours: p50, p95 and p99."""
     mode: str = ""
     """Ours: how tuples are executed at the moment, in `real time` or `micro-batches`."""
+    repetition: dict[str, int] | None = None
+    """Ours: rounds of real time that are executed again since a live process was lost, `executed` of `rounds`."""
     failure: str | None = None
     """Ours: why the topology failed, if it did. Not `error`: clients take that for one of the request."""
     log_link: str = ""

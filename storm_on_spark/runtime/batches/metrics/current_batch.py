@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo
-from storm_on_spark.runtime.bolts.watching.at_work import clear_work, read_work
+from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo, RepetitionInfo
+from storm_on_spark.runtime.bolts.watching.at_work import clear_work, read_repetition, read_work
 from storm_on_spark.runtime.storage import Folder
 
 _NOTES_SECS = 1.0
@@ -73,3 +73,8 @@ class BatchAtHand:
         if number is None:
             return read_work(self._folder, None) if live else ()
         return read_work(self._folder, number) if self._now() - since >= _NOTES_SECS else ()
+
+    def repetition(self) -> RepetitionInfo | None:
+        """Returns how far the micro-batch is with what it executes again."""
+        number, since = self._at_hand or (None, self._now())
+        return read_repetition(self._folder) if number is not None and self._now() - since >= _NOTES_SECS else None

@@ -2,7 +2,8 @@
 
 Spark learns of a task only when it has ended. So a thread of the worker looks at what the main thread executes, as
 `stall.py` does, and writes a file for each task of a bolt. In a store that would be a request every second, so it is
-only done where the checkpoint is a folder.
+only done where the checkpoint is a folder. A micro-batch that repeats rounds of real time has a note of its own: each
+round is short, and there may be many.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from storm_on_spark.api.info import ComponentAtWork
+from storm_on_spark.api.info import ComponentAtWork, RepetitionInfo
 from storm_on_spark.runtime.bolts.bolt_task import BoltTask
 from storm_on_spark.runtime.bolts.watching.in_hand import loop_above
 from storm_on_spark.runtime.run.wiring import Wiring
 from storm_on_spark.runtime.storage import Folder, as_storage, inside
 
 _NOTES = "at-work"
+_REPETITION = "repetition"
+"""The note about rounds that are repeated; the others have numbers as names."""
 _NOTE_BYTES = 1 << 12
 _FRESH_SECS = 4.0
 """Notes older than this are not of tasks that still run, even on a busy machine."""
@@ -51,6 +54,9 @@ class WorkNotes:
         self._loops = BoltTask.loops()
         self._seen: AtWork | None = None
         self._noted: AtWork | None = None
+        #: How many rounds have been repeated, and of how many; None while none are. The main thread sets it.
+        self.repetition: tuple[int, int] | None = None
+        self._repeated = False
 
     def look(self, frame: FrameType | None) -> None:
         """Notes what executes in the stack above `frame`."""
@@ -62,6 +68,12 @@ class WorkNotes:
         if self._seen is not None and _same(self._seen, before):
             self._note(self._seen)
             self._noted = self._seen
+        if (repetition := self.repetition) is not None:
+            self._put(_REPETITION, repetition)
+        elif self._repeated and self._notes is not None:
+            with contextlib.suppress(OSError):
+                self._notes.delete(_REPETITION)
+        self._repeated = repetition is not None
 
     def _at_work(self, frame: FrameType | None) -> AtWork | None:
         loop = loop_above(frame, self._loops)
@@ -75,10 +87,13 @@ class WorkNotes:
         return AtWork(task.component, task.task, task.batch, executed, sum(part.size for part in names["inputs"]))
 
     def _note(self, what: AtWork) -> None:
+        self._put(str(what.task), what)
+
+    def _put(self, name: str, what: tuple[object, ...]) -> None:
         # A run that has ended has removed its folder, which must not be created again.
         if self._notes is not None and isinstance(self._folder, Path) and self._folder.is_dir():
             with contextlib.suppress(OSError):  # the disk is full, or the topology is gone: others say so
-                self._notes.put(str(what.task), json.dumps(what).encode())
+                self._notes.put(name, json.dumps(what).encode())
 
 
 def _same(one: AtWork, other: AtWork | None) -> bool:
@@ -100,11 +115,25 @@ def read_work(folder: Folder, batch: int | None) -> tuple[ComponentAtWork, ...]:
         for note in notes.list_folder():
             with contextlib.suppress(ValueError, TypeError, FileNotFoundError):  # not a note, or cleared since
                 component, _, of_batch, executed, tuples = AtWork(*json.loads(notes.read(note.name, 0, _NOTE_BYTES)))
-                fresh = time.time() - (folder / _NOTES / note.name).stat().st_mtime < _FRESH_SECS and executed < tuples
+                fresh = _is_fresh(folder, note.name) and executed < tuples
                 if fresh if batch is None else of_batch == batch:
                     known = found.get(component) or ComponentAtWork(component, 0, 0)
                     found[component] = ComponentAtWork(component, known.executed + executed, known.tuples + tuples)
     return tuple(found.values())
+
+
+def read_repetition(folder: Folder) -> RepetitionInfo | None:
+    """Returns how many rounds have been repeated, if some are repeated now; the argument is that of `read_work`."""
+    if isinstance(folder, Path):
+        with contextlib.suppress(OSError, ValueError, TypeError):  # there is none, or it has been cleared since
+            note = as_storage(inside(folder, _NOTES)).read(_REPETITION, 0, _NOTE_BYTES)
+            if _is_fresh(folder, _REPETITION):
+                return RepetitionInfo(*json.loads(note))
+    return None
+
+
+def _is_fresh(folder: Path, name: str) -> bool:
+    return time.time() - (folder / _NOTES / name).stat().st_mtime < _FRESH_SECS
 
 
 def clear_work(folder: Folder) -> None:

@@ -14,10 +14,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 from storm_on_spark.api.text.printable import printable
 from storm_on_spark.api.tuple import Tuple
@@ -36,6 +36,8 @@ _LOOK_SECS = 1.0
 _NOTES = "stalls"
 _NOTE_CHARS = 2000
 _NOTE_BYTES = 1 << 16
+
+R = TypeVar("R")
 
 
 class Stall(NamedTuple):
@@ -120,6 +122,20 @@ class MainThreadWatch:
         """Notes that the main thread executes this run next."""
         if self._holder is not None:
             self._holder.enter()
+
+    @contextlib.contextmanager
+    def repeats(self, rounds: Sequence[R]) -> Iterator[Iterator[R]]:
+        """Notes how many of some rounds have been executed, for as long as the block lasts, in which they are taken."""
+
+        def counted() -> Iterator[R]:
+            for number, done in enumerate(rounds):
+                self._work.repetition = number, len(rounds)
+                yield done
+
+        try:
+            yield counted()
+        finally:
+            self._work.repetition = None
 
     def close(self) -> None:
         """Ends the watch."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count, groupby
@@ -218,7 +218,12 @@ class LiveTasks:
         """
         known = [done for done in rounds if is_before(done.end, end) and not is_before(done.end, self._offset)]
         number = int.from_bytes(self._token[:8], "big")  # the same for every attempt
-        self._execute_again([*known, Round(number, end, saved=True)])
+        again = [*known, Round(number, end, saved=True)]
+        if self.worker.watch is None:
+            self._execute_again(again)
+        else:
+            with self.worker.watch.repeats(again) as counted:
+                self._execute_again(counted)
         changes = self._save()
         return Cut(os.urandom(16), changes, self._gathered.rows())
 
@@ -227,7 +232,7 @@ class LiveTasks:
         """The chunks of back edges that wait to be executed."""
         return tuple(self._gathered.carried)
 
-    def _execute_again(self, rounds: Sequence[Round]) -> Told:
+    def _execute_again(self, rounds: Iterable[Round]) -> Told:
         """Replays rounds; returns the outcomes of the last one."""
         told: Told = []
         try:

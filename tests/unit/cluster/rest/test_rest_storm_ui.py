@@ -15,6 +15,7 @@ from storm_on_spark.api.info import (
     ErrorInfo,
     LatencyInfo,
     MetricInfo,
+    RepetitionInfo,
     StreamCounts,
     TopologyInfo,
     WindowInfo,
@@ -287,6 +288,14 @@ def test_topology_page() -> None:
     assert (count["executeLatency"], split["executeLatency"]) == ("0.500", "2.000")
     assert (count["lastError"], count["errorTime"], count["errorLapsedSecs"]) == ("KeyError: 'x'", 1080, 19)
     assert (split["lastError"], split["errorTime"]) == ("", None)
+
+
+def test_what_is_executed_again_after_a_live_process_was_lost_reaches_the_page_of_a_topology() -> None:
+    assert as_json(topology_page.topology_page(picture(), base(), {}))["repetition"] is None
+    repeats = dataclasses.replace(INFO, mode="micro-batches", repetition=RepetitionInfo(1500, 20000))
+    sent = decode(WorkerBeat, encode(beat({**TOLD, **repeats.to_dict()})), "here")
+    page = as_json(topology_page.topology_page(picture(workerbeats={ID: sent}), base(), {}))
+    assert (page["mode"], page["repetition"]) == ("micro-batches", {"executed": 1500, "rounds": 20000})
 
 
 def test_a_batch_spout_is_a_spout() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo
+from storm_on_spark.api.info import ComponentAtWork, MicroBatchInfo, RepetitionInfo
 from storm_on_spark.runtime.batches.metrics.current_batch import BatchAtHand
 
 
@@ -50,3 +50,26 @@ def test_between_micro_batches_what_is_executed_now_is_told_in_real_time(tmp_pat
     os.utime(old, (0, 0))
     assert at_hand.at_work(live=True) == (ComponentAtWork("count", 10, 20),)
     assert at_hand.at_work(live=False) == ()
+
+
+def test_what_is_executed_again_is_told_while_a_micro_batch_takes_long_and_somebody_notes_it(tmp_path: Path) -> None:
+    now = [10.0]
+    at_hand = BatchAtHand(tmp_path, others=False, now=lambda: now[0])
+    (tmp_path / "at-work").mkdir()
+    note = tmp_path / "at-work" / "repetition"
+    note.write_text("[120, 4000]")
+    assert at_hand.repetition() is None
+    at_hand.began(4)
+    assert at_hand.repetition() is None
+    now[0] += 1
+    assert at_hand.repetition() == RepetitionInfo(120, 4000)
+    assert at_hand.at_work(live=False) == ()
+    note.write_text("[12")
+    assert at_hand.repetition() is None
+    note.write_text("[120, 4000]")
+    os.utime(note, (0, 0))
+    assert at_hand.repetition() is None, "the worker has ended since"
+    note.touch()
+    assert at_hand.repetition() is not None
+    at_hand.ended()
+    assert not note.exists()

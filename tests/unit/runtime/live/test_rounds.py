@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,10 @@ from waiting import eventually
 
 from storm_on_spark.api import BaseBasicBolt, FailedException, Fields, TopologyBuilder
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.api.info import RepetitionInfo
 from storm_on_spark.runtime.batches.offsets import Offset
+from storm_on_spark.runtime.bolts.watching.at_work import read_repetition
+from storm_on_spark.runtime.bolts.watching.stall import MainThreadWatch
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.live.execution.round_files import names_in
 from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, last_executed_ms, read_rounds
@@ -272,3 +276,52 @@ def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
     assert again(rounds) == told
     alone = [done._replace(processes=1) for done in rounds]
     assert again(alone) != told, "the number of processes makes a difference here"
+
+
+class Looking(BaseBasicBolt):
+    """Waits in each round until it is written down how many have been executed again."""
+
+    stateless = True
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def execute(self, tup, collector) -> None:
+        if LOOKS is not None:
+            LOOKS.append(eventually(lambda: (told := read_repetition(Path(self.folder))) not in LOOKS and told))
+
+
+LOOKS: list[RepetitionInfo] | None = None
+
+
+def test_how_many_rounds_have_been_executed_again_is_written_down_until_all_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("spout", Endless())
+    builder.set_bolt("looking", Looking(str(tmp_path))).shuffle_grouping("spout")
+    spec = make_worker(builder, {"topology.profile": "realtime"}, partitions=1).spec
+    spec = dataclasses.replace(spec, folder=str(tmp_path))
+    adopt = Adopt(spec.start_id, spec.dumps(), b"the state before", Offset(), {}, ())
+    rounds: list[Round] = []
+    live = LiveTasks(Worker(spec), adopt, rounds.append)
+    task = spec.plan.components["spout"].tasks[0]
+    worker = Worker(spec)
+    spout = open_spout_task(
+        spec, worker.wiring, worker.context(task), tmp_path / "spouts" / str(task), lambda: 0, lambda: 0.0
+    )
+    for clock in (1, 2):
+        spout.next_tuple(0.0)
+        live.take_up_to({task: spout.cut().mark})
+        live.execute(clock)
+    spout.close()
+    end = live.barrier(Offset())
+    seen: list[RepetitionInfo] = []
+    monkeypatch.setattr(sys.modules[__name__], "LOOKS", seen)
+    worker.watch = MainThreadWatch(60, worker.wiring, tmp_path, tmp_path)
+    try:
+        LiveTasks(worker, adopt).catch_up(rounds, end)
+        assert seen == [RepetitionInfo(0, 3), RepetitionInfo(1, 3)], "the third has what came after the rounds"
+        eventually(lambda: read_repetition(tmp_path) is None)
+    finally:
+        worker.watch.close()

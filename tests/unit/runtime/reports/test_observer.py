@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, MicroBatchInfo, TopologyInfo
+from storm_on_spark.api.info import ComponentAtWork, ComponentInfo, MicroBatchInfo, RepetitionInfo, TopologyInfo
 from storm_on_spark.runtime.reports.observer import Lines, Observer
 
 
@@ -65,6 +67,15 @@ def test_a_native_source_that_has_read_nothing_yet_is_not_taken_for_an_empty_one
     runs = info(batch=MicroBatchInfo(40.0, 0, True))
     assert seen(Observer(30), (0.0, info()), (40.0, runs)).waits_for() == "first micro-batch runs, 40 s"
     assert seen(Observer(30), (0.0, info()), (13.0, info())).waits_for() == "spouts have nothing to emit"
+
+
+def test_it_says_how_many_rounds_of_a_lost_live_process_have_been_executed_again() -> None:
+    before = info(emitted=900, acked=800, pending=100, executed=800)
+    repeats = dataclasses.replace(before, micro_batch=MicroBatchInfo(12.0, 7), repetition=RepetitionInfo(1500, 20000))
+    observer = seen(Observer(30.0), (0.0, before), (20.0, repeats))
+    assert observer.waits_for() == (
+        "micro-batch 7 runs, 12 s: 1,500 of 20,000 rounds since the last checkpoint have been executed again"
+    )
 
 
 def test_nobody_waits_for_a_timeout_while_a_micro_batch_runs() -> None:
