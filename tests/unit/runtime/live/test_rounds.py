@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from endless import Endless
 from live_simulation import outcomes
 from stormtest import make_worker
@@ -17,6 +19,7 @@ from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, last_e
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
 from storm_on_spark.runtime.live.processes.member import MemberTasks
+from storm_on_spark.runtime.live.processes.spreading import Spreading
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.tracking.acker import ACKED
 
@@ -24,13 +27,30 @@ TOKEN = b"token"
 
 
 def test_rounds_are_read_as_they_were_written(tmp_path: Path) -> None:
-    rounds = [Round(7, Offset({3: 120}, 500), saved=False, processes=2), Round(8, Offset({3: 130}, 510), saved=True)]
+    moved = (4, 1), (6, 0)
+    rounds = [
+        Round(7, Offset({3: 120}, 500), saved=False, processes=2),
+        Round(8, Offset({3: 130}, 510), saved=False, processes=2),
+        Round(10, Offset({3: 140}, 520), saved=False, processes=2, moved=moved),
+        Round(11, Offset({3: 150}, 530), saved=False, processes=2, moved=moved),
+        Round(12, Offset({3: 150}, 540), saved=False, processes=2),
+        Round(13, Offset({3: 160}, 550), saved=True),
+    ]
     log = RoundLog(tmp_path, sync=False)
     log.follow([TOKEN])
     for done in rounds:
         log.append(done)
     log.close()
     assert read_rounds(tmp_path, TOKEN) == rounds
+    lines = (tmp_path / TOKEN.hex()).read_text().splitlines()
+    assert [len(line) for line in map(json.loads, lines)] == [4, 4, 5, 4, 4, 4]
+    assert lines[3] == "[1,10,3,10]", "homes are written when they change"
+
+
+def test_rounds_from_before_tasks_could_move_are_read(tmp_path: Path) -> None:
+    end = Offset({3: 120}, 500)
+    (tmp_path / TOKEN.hex()).write_text(json.dumps([7, end.to_json(), False, 2]) + "\n[1,10,3,5]\n")
+    assert read_rounds(tmp_path, TOKEN) == [Round(7, end, False, 2), Round(8, Offset({3: 125}, 510), False, 2)]
 
 
 def test_rounds_go_on_in_the_file_of_the_state_that_was_saved_then(tmp_path: Path) -> None:
@@ -120,7 +140,21 @@ class Neighbour:
         return self.answers.pop()
 
 
-def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
+class MovesAll(Spreading):
+    """Moves all tasks that may move, at each barrier."""
+
+    def __init__(self, acker_tasks: Sequence[int]) -> None:
+        super().__init__(2)
+        self.acker_tasks = acker_tasks
+
+    def at_barrier(self, busy: Mapping[int, float], secs: float, homes: Mapping[int, int]) -> dict[int, int]:
+        assert set(busy) < set(homes), "it is told what tasks have cost"
+        assert self.costs(), "it has heard what stages have cost"
+        return {task: home if task in self.acker_tasks else 1 - home for task, home in homes.items()}
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_one_process_ends_messages_as_two_did(tmp_path: Path, moves: bool) -> None:
     builder = TopologyBuilder()
     builder.set_spout("spout", Endless())
     builder.set_bolt("relay", Relay(), 4).shuffle_grouping("spout")
@@ -130,7 +164,8 @@ def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
     spec = dataclasses.replace(spec, folder=str(tmp_path))
     adopt = Adopt(spec.start_id, spec.dumps(), b"the state before", Offset(), {}, ())
     rounds: list[Round] = []
-    live = LiveTasks(Worker(spec), adopt, rounds.append, [Neighbour(Worker(spec))])
+    spreading = MovesAll(spec.plan.acker_tasks) if moves else None
+    live = LiveTasks(Worker(spec), adopt, rounds.append, [Neighbour(Worker(spec))], spreading)
     task = spec.plan.components["spout"].tasks[0]
     worker = Worker(spec)
     log = tmp_path / "spouts" / str(task)
@@ -140,6 +175,8 @@ def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
             spout.next_tuple(0.0)
         live.take_up_to({task: spout.cut().mark})
         live.execute(clock)
+        if clock == 4:
+            live.barrier(Offset())
     spout.close()
     end = live.barrier(Offset())
     told = outcomes(live.cut(adopt.token, Offset(), end).rows)
@@ -149,5 +186,9 @@ def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
         return outcomes(LiveTasks(Worker(spec), adopt).catch_up(rounds, end).rows)
 
     assert again(rounds) == told
-    alone = [done._replace(processes=1) for done in rounds]
+    alone = [done._replace(processes=1, moved=()) for done in rounds]
     assert again(alone) != told, "the number of processes makes a difference here"
+    assert [bool(done.moved) for done in rounds] == [moves and done.end.clock > 4 for done in rounds]
+    if moves:
+        unmoved = [done._replace(moved=()) for done in rounds]
+        assert again(unmoved) != told, "it makes a difference which tasks have moved"
