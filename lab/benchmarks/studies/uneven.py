@@ -162,9 +162,9 @@ def main() -> None:
                     found.setdefault((case, bolt.__name__), []).append(ratio)
     finally:
         stop_session(spark)
-    for (case, bolt), ratios in found.items():
+    for (case, name), ratios in found.items():
         each = [one.after / one.before for one in ratios]
-        print(f"{case} | {bolt} | {statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f})")
+        print(f"{case} | {name} | {statistics.median(each):.2f} ({min(each):.2f} to {max(each):.2f})")
 
 
 if __name__ == "__main__":

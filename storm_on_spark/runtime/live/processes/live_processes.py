@@ -179,7 +179,7 @@ class LiveProcesses:
         Raises:
             GivenUpError: a process is gone.
         """
-        former = self._homes(self.size, self.moved)
+        started, former = time.perf_counter(), self._homes(self.size, self.moved)
         leaving: list[list[int]] = [[] for _ in range(self.size)]
         for task, home in former.items():
             if homes[task] != home:
@@ -200,6 +200,7 @@ class LiveProcesses:
         self._own.receive(shares[0])
         self._answers([member for member, _ in takers])
         self.moved = moved_from(self._homes(self.size, ()), homes)
+        self._spreading.took(time.perf_counter() - started)
         self._tell(former, homes)
 
     def _tell(self, former: Mapping[int, int], homes: Mapping[int, int]) -> None:

@@ -15,6 +15,8 @@ Costs = Mapping[int, Mapping[int, float]]
 
 _BARRIERS: Final = 3
 """How many barriers pass before tasks may move, or move again."""
+_REST: Final = 20
+"""How many times as long as a move took must pass before the next one."""
 _BUSY: Final = 0.5
 """The part of that time that the longest processes must have taken, or nothing is moved."""
 _LESS: Final = 0.2
@@ -34,6 +36,8 @@ class Spreading:
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
+        #: How long the last move took.
+        self._move_secs = 0.0
         self._forget()
 
     def _forget(self) -> None:
@@ -56,6 +60,10 @@ class Spreading:
         self._spent[stage, process] += secs
         self._fed[stage, process].update(tasks)
 
+    def took(self, secs: float) -> None:
+        """Notes how long a move took, while messages waited."""
+        self._move_secs = secs
+
     def at_barrier(self, busy: Mapping[int, float], secs: float, homes: Mapping[int, int]) -> dict[int, int] | None:
         """Returns the process of each task from here on; None if they stay.
 
@@ -68,7 +76,7 @@ class Spreading:
             self._busy[task] += spent
         self._secs += secs
         self._barriers += 1
-        if self._barriers < _BARRIERS:
+        if self._barriers < _BARRIERS or self._secs < _REST * self._move_secs:
             return None
         found = better_homes(self.costs(), homes, self._processes, self._secs)
         self._forget()
@@ -99,7 +107,7 @@ def better_homes(costs: Costs, homes: Mapping[int, int], processes: int, secs: f
         {4: 0, 5: 1, 6: 1, 7: 1}
     """
     before = longest(costs, homes, processes)
-    if before < _BUSY * secs:
+    if before <= _BUSY * secs:
         return None
     found = dict(homes)
     for stage, tasks in costs.items():
