@@ -92,6 +92,16 @@ def homes_of(plan: PlacedPlan, processes: int, moved: Moved = ()) -> dict[int, i
     return homes | dict.fromkeys(plan.acker_tasks, 0) | dict(moved)
 
 
+def staying(plan: PlacedPlan) -> frozenset[int]:
+    """Returns the tasks that stay in the live process that they begin in.
+
+    These are ackers, as the first process tells spouts what they find, and tasks that may have a child process, as
+    those of a `ShellBolt`: others on the same machine can use it, but no other machine has its memory.
+    """
+    children = (part.tasks for part in plan.components.values() if part.turn_secs is not None)
+    return frozenset(plan.acker_tasks).union(*children)
+
+
 def moved_from(first: Mapping[int, int], homes: Mapping[int, int]) -> Moved:
     """Returns what has moved from the first homes to the present ones."""
     return tuple(sorted((task, home) for task, home in homes.items() if first[task] != home))

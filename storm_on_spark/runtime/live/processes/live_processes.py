@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Protocol
 
-from storm_on_spark.plan.live_homes import Moved, homes_of, moved_from
-from storm_on_spark.plan.model import Stage, StageKind
+from storm_on_spark.plan.live_homes import Moved, homes_of, moved_from, staying
+from storm_on_spark.plan.model import Stage
 from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
 from storm_on_spark.runtime.bolts.operator import Waiting
 from storm_on_spark.runtime.bolts.stage import BatchInfo, Passed, bytes_of
@@ -82,7 +82,7 @@ class LiveProcesses:
     ) -> None:
         self.size = 1 + len(members)
         self._members = members
-        self._spreading = spreading or Spreading(self.size)
+        self._spreading = spreading or Spreading(self.size, staying(worker.spec.plan))
         #: What has moved since the start.
         self.moved: Moved = ()
         #: Number of processes, and what has moved -> the process of each task. What was executed by others may be
@@ -140,7 +140,7 @@ class LiveProcesses:
                 tasks, started = list(parts[number]), time.perf_counter()
                 own = self._own.executions(stage, parts[number], replace(info, partition=number))
                 found = [list(chunks) for chunks in own]
-                self._note(stage, number, tasks, time.perf_counter() - started)
+                self._spreading.note(stage.index, number, tasks, time.perf_counter() - started)
                 yield from found
         except UnsavedError as error:
             raised = error  # the others have to be heard first
@@ -150,16 +150,12 @@ class LiveProcesses:
                 raised = UnsavedError()
                 raised.__cause__ = ElsewhereError(answer.error)
             elif isinstance(answer, messages.Emitted):
-                self._note(stage, number, tasks, answer.secs)
+                self._spreading.note(stage.index, number, tasks, answer.secs)
                 yield [chunk.with_header(body) for body in answer.bodies]
             else:
                 raise _trouble(answer)
         if raised is not None:
             raise raised
-
-    def _note(self, stage: Stage, process: int, tasks: Iterable[int], secs: float) -> None:
-        if stage.kind is not StageKind.ACKER:  # ackers stay, as they tell this process what they find
-            self._spreading.note(stage.index, process, tasks, secs)
 
     def better_homes(self, busy: Mapping[int, float], secs: float) -> dict[int, int] | None:
         """Returns the process of each task if another one is clearly better for some of them.

@@ -7,7 +7,7 @@ spread for itself.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 Costs = Mapping[int, Mapping[int, float]]
@@ -32,10 +32,12 @@ class Spreading:
 
     Args:
         processes: number of live processes.
+        fixed: tasks that stay where they are.
     """
 
-    def __init__(self, processes: int) -> None:
+    def __init__(self, processes: int, fixed: Collection[int] = ()) -> None:
         self._processes = processes
+        self._fixed = fixed
         #: How long the last move took.
         self._move_secs = 0.0
         self._forget()
@@ -78,7 +80,7 @@ class Spreading:
         self._barriers += 1
         if self._barriers < _BARRIERS or self._secs < _REST * self._move_secs:
             return None
-        found = better_homes(self.costs(), homes, self._processes, self._secs)
+        found = better_homes(self.costs(), homes, self._processes, self._secs, self._fixed)
         self._forget()
         return found
 
@@ -93,14 +95,17 @@ class Spreading:
         return found
 
 
-def better_homes(costs: Costs, homes: Mapping[int, int], processes: int, secs: float) -> dict[int, int] | None:
+def better_homes(
+    costs: Costs, homes: Mapping[int, int], processes: int, secs: float, fixed: Collection[int] = ()
+) -> dict[int, int] | None:
     """Returns homes with which rounds take clearly less time; None if there are none, or little was to be done.
 
     Args:
-        costs: of all tasks that may move.
+        costs: of the tasks.
         homes: the present process of each task.
         processes: how many there are.
         secs: in which the tasks have cost that.
+        fixed: tasks that stay where they are.
 
     Example:
         >>> better_homes({1: {4: 6.0, 5: 0.5, 6: 3.0, 7: 0.5}}, {4: 0, 5: 1, 6: 0, 7: 1}, processes=2, secs=10.0)
@@ -111,7 +116,7 @@ def better_homes(costs: Costs, homes: Mapping[int, int], processes: int, secs: f
         return None
     found = dict(homes)
     for stage, tasks in costs.items():
-        spread = _spread(tasks, homes, processes)
+        spread = _spread(tasks, homes, processes, fixed)
         saved = longest({stage: tasks}, homes, processes) - longest({stage: tasks}, spread, processes)
         if saved >= _LESS_IN_STAGE * before:
             found |= spread
@@ -130,13 +135,15 @@ def _loads(tasks: Mapping[int, float], homes: Mapping[int, int], processes: int)
     return loads
 
 
-def _spread(tasks: Mapping[int, float], homes: Mapping[int, int], processes: int) -> dict[int, int]:
+def _spread(
+    tasks: Mapping[int, float], homes: Mapping[int, int], processes: int, fixed: Collection[int]
+) -> dict[int, int]:
     """Spreads the tasks of a stage: the longest first, each where it is, or where there is least if that is full."""
     most = _UNEVEN * max(sum(tasks.values()) / processes, *tasks.values())
     loads, found = [0.0] * processes, {}
-    for task in sorted(tasks, key=lambda task: (-tasks[task], task)):
+    for task in sorted(tasks, key=lambda task: (task not in fixed, -tasks[task], task)):
         home = homes[task]
-        if loads[home] + tasks[task] > most:
+        if task not in fixed and loads[home] + tasks[task] > most:
             home = loads.index(min(loads))
         loads[home] += tasks[task]
         found[task] = home

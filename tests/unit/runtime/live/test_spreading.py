@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from stormtest import Source, make_worker
 
+from storm_on_spark.api import BaseBasicBolt, TopologyBuilder
+from storm_on_spark.multilang import ShellBolt
+from storm_on_spark.plan.live_homes import staying
 from storm_on_spark.runtime.live.processes.spreading import Spreading, better_homes, longest
 
 Placed = tuple[int, dict[int, dict[int, float]], dict[int, int]]
+
+
+class Keeper(BaseBasicBolt):
+    def execute(self, tup, collector) -> None: ...
 
 
 @st.composite
@@ -24,16 +32,16 @@ def placed(draw: st.DrawFn) -> Placed:
     return processes, costs, homes
 
 
-@given(placed(), st.floats(0.1, 500))
-def test_no_task_is_lost_and_rounds_only_get_shorter(found: Placed, secs: float) -> None:
+@given(placed(), st.floats(0.1, 500), st.sets(st.integers(0, 30)))
+def test_no_task_is_lost_and_rounds_only_get_shorter(found: Placed, secs: float, fixed: set[int]) -> None:
     processes, costs, homes = found
-    better = better_homes(costs, homes, processes, secs)
+    better = better_homes(costs, homes, processes, secs, fixed)
     if better is None:
         return
     assert better.keys() == homes.keys()
     assert set(better.values()) <= set(range(processes))
     idle = homes.keys() - {task for tasks in costs.values() for task in tasks}
-    assert all(better[task] == homes[task] for task in idle)
+    assert all(better[task] == homes[task] for task in idle | fixed & homes.keys())
     before, after = longest(costs, homes, processes), longest(costs, better, processes)
     assert after <= 0.8 * before
     assert before > 0.5 * secs
@@ -58,6 +66,21 @@ def test_a_long_task_gets_a_process_for_itself_and_the_others_stay() -> None:
     costs = {2: {1: 10.0, 2: 2.5, 3: 2.5, 4: 2.5, 5: 2.5}}
     assert better_homes(costs, homes, 2, 16.0) == {1: 0, 2: 1, 3: 1, 4: 1, 5: 1}
     assert better_homes(costs, homes, 2, 31.0) is None, "the longest process was idle for more than half of the time"
+
+
+def test_a_task_with_a_child_process_stays_and_others_leave_it() -> None:
+    homes, costs = {1: 0, 2: 0, 3: 0}, {2: {1: 6.0, 2: 8.0, 3: 1.0}}
+    assert better_homes(costs, homes, 2, 16.0) == {1: 1, 2: 0, 3: 1}
+    assert better_homes(costs, homes, 2, 16.0, {1}) == {1: 0, 2: 1, 3: 0}
+
+
+def test_ackers_and_tasks_with_a_child_process_stay() -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("source", Source())
+    builder.set_bolt("shell", ShellBolt(["cat"]), 3).shuffle_grouping("source")
+    builder.set_bolt("own", Keeper(), 3).shuffle_grouping("source")
+    plan = make_worker(builder, {"topology.acker.executors": 2}, partitions=1).spec.plan
+    assert staying(plan) == {*plan.components["shell"].tasks, *plan.acker_tasks}
 
 
 def test_stages_come_one_after_the_other_so_each_is_spread_for_itself() -> None:
