@@ -8,6 +8,9 @@ from storm_on_spark.api.topology import ComponentKind
 from storm_on_spark.plan.model import WITH_STATE, PlacedPlan, PlannedComponent, Stage
 from storm_on_spark.plan.settings import LiveSettings, TaskSettings
 
+Moved = tuple[tuple[int, int], ...]
+"""Tasks that are in another live process than they began in, each with that process, ascending."""
+
 _COLUMNAR = (ComponentKind.BATCH_SPOUT, ComponentKind.BATCH_BOLT)
 
 
@@ -72,17 +75,33 @@ def most_processes(plan: PlacedPlan) -> int:
     return max((len(part.tasks) for part in plan.components.values() if not part.kind.is_spout), default=1)
 
 
-def homes_of(plan: PlacedPlan, processes: int) -> dict[int, int]:
+def homes_of(plan: PlacedPlan, processes: int, moved: Moved = ()) -> dict[int, int]:
     """Returns the live process of each task.
 
-    The tasks of each component are dealt out in turn, from the first process on. So tasks of the same number in their
-    components share a process, and components of one task are all in the first one, with the ackers: what they send to
-    each other stays there.
+    At first the tasks of each component are dealt out in turn, from the first process on. So tasks of the same number
+    in their components share a process, and components of one task are all in the first one, with the ackers: what they
+    send to each other stays there.
 
     Args:
         plan: of the topology.
         processes: how many there are; the first is 0.
+        moved: what has moved since.
     """
     parts = (part.tasks for part in plan.components.values())
     homes = {task: at % processes for tasks in parts for at, task in enumerate(tasks)}
-    return homes | dict.fromkeys(plan.acker_tasks, 0)
+    return homes | dict.fromkeys(plan.acker_tasks, 0) | dict(moved)
+
+
+def staying(plan: PlacedPlan) -> frozenset[int]:
+    """Returns the tasks that stay in the live process that they begin in.
+
+    These are ackers, as the first process tells spouts what they find, and tasks that may have a child process, as
+    those of a `ShellBolt`: others on the same machine can use it, but no other machine has its memory.
+    """
+    children = (part.tasks for part in plan.components.values() if part.turn_secs is not None)
+    return frozenset(plan.acker_tasks).union(*children)
+
+
+def moved_from(first: Mapping[int, int], homes: Mapping[int, int]) -> Moved:
+    """Returns what has moved from the first homes to the present ones."""
+    return tuple(sorted((task, home) for task, home in homes.items() if first[task] != home))

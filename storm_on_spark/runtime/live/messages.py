@@ -138,6 +138,21 @@ class GoBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Give:
+    """At a barrier: other processes execute these tasks from here on. Answered by `Given`."""
+
+    tasks: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """At a barrier: you execute these tasks from here on. Answered by `Done`."""
+
+    values: Mapping[Key, bytes]
+    """Their state."""
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The request was executed."""
 
@@ -147,6 +162,8 @@ class Emitted:
     """What tasks have emitted."""
 
     bodies: Sequence[bytes]
+    secs: float
+    """How long that took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +186,13 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """The state of tasks that are no longer here."""
+
+    values: Mapping[Key, bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """The tasks can't continue."""
 
@@ -177,5 +201,5 @@ class Trouble:
     """Whether that is as a copy of the process has failed."""
 
 
-Question = Take | Execute | Save | GiveLate | GoBack
-Answer = Done | Emitted | Raised | Saved | Trouble
+Question = Take | Execute | Save | GiveLate | GoBack | Give | Receive
+Answer = Done | Emitted | Raised | Saved | Given | Trouble

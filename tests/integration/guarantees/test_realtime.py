@@ -24,6 +24,7 @@ from storm_on_spark import (
     TopologyBuilder,
     compile_topology,
 )
+from storm_on_spark.runtime.live.execution.rounds import ROUNDS, read_rounds
 from storm_on_spark.runtime.processes.run_folder import run_folder
 from storm_on_spark.spark.state import read_bolt_state, read_pending_roots
 from storm_on_spark.testing import ListSpout
@@ -82,12 +83,21 @@ class Keyed(BaseBasicBolt):
 
 
 class Count(BaseBasicBolt):
-    """Counts each number; raises at one of them until it comes again, after it has counted it."""
+    """Counts each number; raises at one of them until it comes again, after it has counted it.
+
+    The first of each two tasks waits for a service.
+    """
+
+    def __init__(self, pause):
+        self.pause = pause
 
     def prepare(self, conf, context):
         self.counts = Counter()
+        self.waits = context.this_task_index % 2 == 0
 
     def execute(self, tup, collector):
+        if self.waits:
+            time.sleep(self.pause)
         self.counts[tup[0]] += 1
         if tup[0] == POISON and tup["attempt"] == 0:
             raise ValueError(tup[0])
@@ -107,6 +117,15 @@ def live_processes(module: str) -> list[int]:
             if module.encode() in words and any(run_folder(word.decode()).exists() for word in words[3:]):
                 found.append(int(folder.name))
     return found
+
+
+def have_moved(checkpoint: Path) -> bool:
+    """Whether rounds on the disk say that tasks are in another live process than they began in."""
+    for file in checkpoint.glob(f"**/{ROUNDS}/*"):
+        with suppress(FileNotFoundError):
+            if any(done.moved for done in read_rounds(file.parent, bytes.fromhex(file.name))):
+                return True
+    return False
 
 
 @contextmanager
@@ -143,10 +162,12 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_proce
     builder.set_spout("numbers", Numbers(str(tmp_path / "end")))
     wait = tmp_path / "wait"
     builder.set_bolt("keyed", Keyed(str(wait))).shuffle_grouping("numbers")
-    builder.set_bolt("count", Count(), 2).fields_grouping("keyed", "key")
+    # Of four tasks two wait; both begin in the first process, and have six of ten keys.
+    count = Count(EVERY * 1.25) if processes > 1 else Count(0.0)
+    builder.set_bolt("count", count, 2 * processes).fields_grouping("keyed", "key")
     conf = {
         "topology.profile": "realtime",
-        "topology.state.checkpoint.interval.ms": 3000,
+        "topology.state.checkpoint.interval.ms": 3000 // processes,
         "topology.workers": processes,
     }
     compiled = compile_topology(builder.create_topology(), conf)
@@ -183,6 +204,7 @@ def test_messages_end_between_micro_batches_and_state_is_exact_when_a_live_proce
             wait.unlink()
             eventually(lambda: query.status_info().repetition is None)
         else:
+            eventually(lambda: have_moved(tmp_path / "checkpoint"))
             os.kill(victim_id, signal.SIGKILL)
         known = acked()
         eventually(lambda: acked() > known)

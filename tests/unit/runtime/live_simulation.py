@@ -30,9 +30,10 @@ from storm_on_spark.runtime.live.execution.rounds import (
 )
 from storm_on_spark.runtime.live.execution.small_round import SmallRounds
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
-from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Key, Question
+from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Give, Key, Question, Receive
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.live.processes.member import MemberTasks
+from storm_on_spark.runtime.live.processes.spreading import Spreading
 from storm_on_spark.runtime.live.processes.told_rounds import ToldRounds
 from storm_on_spark.runtime.run.spec import RunSpec
 from storm_on_spark.runtime.spouts.live_line import LineChanged
@@ -42,6 +43,24 @@ from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
 from storm_on_spark.runtime.storage import inside
 from storm_on_spark.testing.simulated import SimulatedSpark
 from storm_on_spark.testing.simulated.host import SimulatedHost
+
+FATES = "lives on", "dies at once", "dies after a round"
+
+
+class AnyHomes(Spreading):
+    """Moves tasks at any barrier to any process, whatever they have cost; but no ackers."""
+
+    def __init__(self, live: Live, processes: int) -> None:
+        super().__init__(processes)
+        self.live, self.processes = live, processes
+
+    def at_barrier(self, busy: Mapping[int, float], secs: float, homes: Mapping[int, int]) -> dict[int, int] | None:
+        random = self.live.spark.random
+        if random.random() >= self.live.spark.moves:
+            return None
+        self.live.moved = True
+        movable = sorted(homes.keys() - set(self.live.spark.spec.plan.acker_tasks))
+        return {**homes, **{task: random.choice([homes[task], random.randrange(self.processes)]) for task in movable}}
 
 
 class SimulatedMember:
@@ -57,7 +76,7 @@ class SimulatedMember:
         self.said: list[bytes] = []
 
     def ask(self, question: Question) -> None:
-        self.perhaps_die()
+        self.perhaps_die(moves=isinstance(question, (Give, Receive)))
         asked: Question = pickle.loads(pickle.dumps(question, 5))
         self.said.append(pickle.dumps(self.holder.answer(asked), 5))
         self.live.asked[type(question).__name__] += 1
@@ -70,9 +89,12 @@ class SimulatedMember:
         self.live.answered[type(found).__name__] += 1
         return found
 
-    def perhaps_die(self) -> None:
+    def perhaps_die(self, moves: bool = False) -> None:
         spark = self.live.spark
         spark.until_death -= 1
+        if moves and spark.member_deaths and spark.random.random() < 0.1:
+            spark.fates["member, within a move"] += 1
+            spark.until_death = 0
         if spark.member_deaths and spark.until_death <= 0:
             spark.until_death = spark.random.randrange(20, 150)
             self.live.lost += 1
@@ -96,6 +118,8 @@ class Live:
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
         self.lost = 0
+        #: Whether tasks have moved at this barrier.
+        self.moved = False
 
     # --- what the coordinator and workers ask ---
 
@@ -109,14 +133,31 @@ class Live:
         self.guarded(lambda tasks: tasks.take_up_to(written))
         if self.tasks is not None and self.tasks.behind:
             self.round()
+        self.moved = False
         end = self.guarded(lambda tasks: tasks.barrier(start))
         if end is not None:
             self.told.follow(self.tasks.tokens)
+        if self.moved and self.tasks is not None:
+            self.suffer_after_a_move()
         return end
+
+    def suffer_after_a_move(self) -> None:
+        """Ends at once, or after rounds with the new homes, or lives on."""
+        spark = self.spark
+        fates = FATES if spark.deaths else FATES[:1]
+        fate = min(spark.random.sample(fates, len(fates)), key=lambda fate: (spark.fates[fate], fate == "lives on"))
+        spark.fates[fate] += 1
+        if fate == "dies after a round":
+            spark.emit()
+            self.round()
+        if fate != "lives on":
+            self.die()
 
     def fetch(self, token: bytes | None, start: Offset, end: Offset) -> Cut | None:
         found = None if self.tasks is None or token is None else self.tasks.cut(token, start, end)
         self.cuts += found is not None
+        if found is None and token is not None and self.tasks is not None:
+            self.die()  # as a live process does: the worker executes the log, up to the last round that it finds
         return found
 
     def listens(self) -> bool:
@@ -130,7 +171,8 @@ class Live:
         members = [SimulatedMember(self) for _ in range(processes_of(self.spark.spec.plan) - 1)]
         self.tasks = None
         try:
-            self.tasks = LiveTasks(self.worker, adopt, self.told.note, members)
+            homes = AnyHomes(self, 1 + len(members)) if self.spark.moves and members else None
+            self.tasks = LiveTasks(self.worker, adopt, self.told.note, members, homes)
         except GivenUpError:
             self.die()
             return False
@@ -204,8 +246,21 @@ class LiveSpark(SimulatedSpark):
     """Whether the topology, when it is new, executes rounds before Spark's first micro-batch."""
     early_rounds = 0
     member_deaths = False
+    moves = 0.0
+    """How likely tasks move at a barrier."""
     until_death = 8
     """The first one comes early, so that each seed has one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        #: What happened after moves, or within them.
+        self.fates: Counter[str] = Counter()
+
+    def emit(self) -> None:
+        """Spouts emit some tuples."""
+        for host in self.hosts:
+            for loop in list(host.loops.values()):
+                host.work(loop, self.random.choice([0, 1, 3]))
 
     def make_coordinator(self, durable: Any = None) -> Any:
         # With the driver goes the run, and its live process with that.
@@ -264,9 +319,7 @@ class LiveSpark(SimulatedSpark):
         # Between the barrier and the worker's question more rounds are executed, and the process may end.
         first, self.attempted = self.attempted != (self.live, info.batch), (self.live, info.batch)
         if first and self.random.random() < 0.5:
-            for host in self.hosts:
-                for loop in list(host.loops.values()):
-                    host.work(loop, self.random.choice([0, 1, 3]))
+            self.emit()
             self.live.round()
             if self.random.random() < self.deaths:
                 self.live.die()

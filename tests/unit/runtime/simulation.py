@@ -249,7 +249,7 @@ class Simulation:
         #: Each point at which the driver can be killed comes at least once.
         self.due = self.random.sample(POINTS, len(POINTS)) if kills else []
         partitions = self.random.choice(self.partitions)
-        spec = make_worker(build(limit, flaky), {"topology.acker.executors": ackers, **self.conf}, partitions).spec
+        spec = make_worker(self.built(), {"topology.acker.executors": ackers, **self.conf}, partitions).spec
         spec = self.specified(spec, folder)
         if stored:
             spec = dataclasses.replace(spec, place=LocalPlace(str(folder)))
@@ -261,6 +261,9 @@ class Simulation:
         self.checked = 0
         self.numbers: dict[int, int] = {}
         self.noted = 0
+
+    def built(self) -> TopologyBuilder:
+        return build(self.limit, self.flaky)
 
     def specified(self, spec: RunSpec, folder: Path) -> RunSpec:
         return spec

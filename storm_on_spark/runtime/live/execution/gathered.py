@@ -50,6 +50,10 @@ class Gathered:
                 known = self._metrics.get(report.task)
                 self._metrics[report.task] = report if known is None else both(known, report)
 
+    def busy(self) -> dict[int, float]:
+        """Returns for how many seconds each task has executed."""
+        return {task: metrics.seconds for task, metrics in self._metrics.items()}
+
     def add(self, later: Gathered) -> None:
         """Adds later output."""
         self._outcomes += later._outcomes

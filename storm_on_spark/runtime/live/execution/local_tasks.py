@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from storm_on_spark.api.errors import ComponentError
@@ -139,6 +139,19 @@ class LocalTasks:
     def take_changes(self) -> dict[Key, bytes | None]:
         """Returns the values saved since the last call, with None for removed keys."""
         return self.state.take_changes()
+
+    def give(self, tasks: Collection[int]) -> dict[Key, bytes]:
+        """Removes tasks from this process, and returns their state.
+
+        All changes must have been taken, the late ones, too.
+        """
+        for task in tasks:
+            self.worker.tasks.pop(task, None)
+        return self.state.take_out(tasks)
+
+    def receive(self, values: Mapping[Key, bytes]) -> None:
+        """Adds tasks to this process, with the state that `give` returned in another one."""
+        self.state.put_in(values)
 
     def go_back(self) -> None:
         """Restores state and tasks as of the last call of `take_changes`.

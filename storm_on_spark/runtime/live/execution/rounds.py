@@ -7,7 +7,8 @@ message could fail. So each round is logged before its outcomes are sent.
 The rounds that follow the state with some token are in a file with the name of the token. A line of it is JSON:
 
     [number, offset, saved, processes]      a round: its number, the offset at which it ended, whether it was saved, and
-                                            in how many processes it was executed
+                                            in how many processes it was executed; behind these, if tasks had moved
+                                            between the processes, [[task, process], ...] for those
     [steps, ms, task, bytes, ...]           one more, by what changed since the line before: number, clock, and logs
     "token"                                 the state that was saved then; the rounds continue in its file
 
@@ -21,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
+from storm_on_spark.plan.live_homes import Moved
 from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.live.execution.round_files import files_of, names_in, read_lines
 from storm_on_spark.runtime.storage import Folder, name_of
@@ -41,6 +43,8 @@ class Round(NamedTuple):
     """Whether the state was saved before and after it, because a bolt raises in it."""
     processes: int = 1
     """Between how many processes the tasks were: what those without state emit depends on it."""
+    moved: Moved = ()
+    """And which of them were elsewhere than in the beginning."""
 
 
 class RoundLog:
@@ -121,13 +125,18 @@ class RoundLog:
         self._name, self._last = "", None
 
 
+def _whole(done: Round) -> list[Any]:
+    line = [done.number, done.end.to_json(), done.saved, done.processes]
+    return [*line, done.moved] if done.moved else line
+
+
 def _line(done: Round, last: Round | None) -> list[Any]:
     end = done.end
     if last is None or done != last._replace(number=done.number, end=end) or done.saved or done.number < last.number:
-        return [done.number, end.to_json(), done.saved, done.processes]
+        return _whole(done)
     former = last.end
     if (end.carried, end.epochs, end.logs.keys()) != (former.carried, former.epochs, former.logs.keys()):
-        return [done.number, end.to_json(), done.saved, done.processes]
+        return _whole(done)
     grown = (
         part
         for task, position in end.logs.items()
@@ -191,8 +200,9 @@ def _read(folder: Folder, name: str) -> tuple[list[Round], str]:
             if isinstance(line, str):
                 following = bytes.fromhex(line).hex()
             elif isinstance(line[1], dict):
-                number, end, saved, processes = line
-                found.append(Round(int(number), Offset.from_json(end), bool(saved), int(processes)))
+                number, end, saved, processes, *others = line
+                moved = tuple((int(task), int(process)) for pairs in others for task, process in pairs)
+                found.append(Round(int(number), Offset.from_json(end), bool(saved), int(processes), moved))
             else:
                 found.append(_next(found[-1], *map(int, line)))
     except (ValueError, TypeError, KeyError, IndexError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from storm_on_spark.runtime.live.messages import Key
 
@@ -67,6 +67,17 @@ class LiveState:
                 self._values.pop(key, None)
             else:
                 self._values[key] = value
+
+    def take_out(self, tasks: Container[int]) -> dict[Key, bytes]:
+        """Removes the state of tasks, which has no changes since the last call of `take_changes`, and returns it."""
+        taken = {key: value for key, value in self._values.items() if key[0] in tasks}
+        for key in taken:
+            del self._values[key]
+        return taken
+
+    def put_in(self, values: Mapping[Key, bytes]) -> None:
+        """Adds the state of tasks, as of the last call of `take_changes`."""
+        self._values.update(values)
 
     def undo_changes(self) -> None:
         """Undoes all changes since the last call of `take_changes`."""

@@ -34,6 +34,7 @@ from storm_on_spark.runtime.live.execution.rounds import Round, is_before
 from storm_on_spark.runtime.live.execution.small_round import Done
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError, LiveProcesses, Member
+from storm_on_spark.runtime.live.processes.spreading import Spreading
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
 from storm_on_spark.runtime.spouts.log import Mark, continues_from, list_segments, read_entries
@@ -73,6 +74,7 @@ class LiveTasks:
         adopt: the state and offset to continue from.
         note: called with each round before its outcomes are sent.
         members: other processes that have a share of the tasks.
+        spreading: says at a barrier which tasks move between the processes.
 
     Raises:
         GivenUpError: the plan has more than one operator, or a member is gone.
@@ -84,13 +86,15 @@ class LiveTasks:
         adopt: Adopt,
         note: Callable[[Round], None] | None = None,
         members: Sequence[Member] = (),
+        spreading: Spreading | None = None,
     ) -> None:
         plan = worker.spec.plan
         if len(plan.operators) != 1 or plan.partitions != 1:
             raise GivenUpError("a topology of several partitions can't be live")
         self.worker = worker
         self._operator = plan.operators[0]
-        self._processes = LiveProcesses(worker, (adopt.start_id, adopt.spec), adopt.values, members)
+        run = adopt.start_id, adopt.spec
+        self._processes = LiveProcesses(worker, run, adopt.values, members, spreading)
         self._token = adopt.token
         #: The state that is committed, until the one with which these tasks began is.
         self._before = adopt.before
@@ -190,7 +194,7 @@ class LiveTasks:
         epochs = {task: mark.epoch for task, mark in marks.items()}
         end = Offset(logs, now, self._offset.carried, epochs)
         careful = now < self._careful_until and self._processes.is_small
-        done = Round(number, end, saved=careful, processes=self._processes.size)
+        done = Round(number, end, careful, self._processes.size, self._processes.moved)
         try:
             if careful:
                 self._save_here()
@@ -257,7 +261,8 @@ class LiveTasks:
                 self._take_in(small.execute(chunks, done.number), told)
             else:
                 info = BatchInfo(done.number, 0, done.saved, together=done.processes == 1)
-                executions = partial(self._processes.executions, info=info, processes=done.processes)
+                homes = done.processes, done.moved
+                executions = partial(self._processes.executions, info=info, homes=homes)
                 for passed in through_stages(self.worker, self._operator, chunks, executions):
                     self._sort_out(*passed, told)
         except StormError as error:
@@ -332,9 +337,14 @@ class LiveTasks:
         held.end = self._offset
         held.changes.update(changes)
         held.gathered.add(self._gathered)
+        busy, secs = self._gathered.busy(), (self._offset.clock - self._barrier[0].clock) / 1000
         self._gathered = Gathered(held.gathered.carried)
         self._barrier = self._offset, self._carried
         self._done = []
+        homes = self._processes.better_homes(busy, secs)
+        if homes is not None:
+            self.is_cut(wait=True)
+            self._processes.move(homes)
         return self._offset
 
     def is_cut(self, *, wait: bool = False) -> bool:

@@ -5,6 +5,7 @@ Begin with `process.py`.
 
     process.py         the first live process: one thread between sockets and tasks
     live_processes.py  all tasks: those of the first process, and those of other processes, which it directs
+    spreading.py       which process executes which task, by what tasks have cost: pure
     member.py          one of these other processes
     told_rounds.py     what spouts are told of rounds, once these are written down
     pulse.py           a thread that answers while the main thread executes a tuple

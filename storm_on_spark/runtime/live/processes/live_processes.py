@@ -7,13 +7,15 @@ falls between two rounds by itself.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Protocol
 
-from storm_on_spark.plan.live_homes import homes_of
+from storm_on_spark.plan.live_homes import Moved, homes_of, moved_from, staying
 from storm_on_spark.plan.model import Stage
 from storm_on_spark.runtime.bolts.bolt_task import UnsavedError
 from storm_on_spark.runtime.bolts.operator import Waiting
@@ -24,7 +26,10 @@ from storm_on_spark.runtime.live import messages
 from storm_on_spark.runtime.live.execution import copied
 from storm_on_spark.runtime.live.execution.local_tasks import LocalTasks
 from storm_on_spark.runtime.live.execution.small_round import SmallRounds
+from storm_on_spark.runtime.live.processes.spreading import Spreading
 from storm_on_spark.runtime.reports.report import Failure, TaskMetrics
+
+log = logging.getLogger(__name__)
 
 
 class GivenUpError(Exception):
@@ -61,6 +66,7 @@ class LiveProcesses:
         run: start id and specification, for the others.
         values: the state of all tasks.
         members: the others, with the numbers from 1 on.
+        spreading: says which tasks move.
 
     Raises:
         GivenUpError: one of them is gone, or can't take its tasks.
@@ -72,10 +78,15 @@ class LiveProcesses:
         run: tuple[str, bytes],
         values: Mapping[messages.Key, bytes],
         members: Sequence[Member] = (),
+        spreading: Spreading | None = None,
     ) -> None:
         self.size = 1 + len(members)
         self._members = members
-        #: Number of processes -> the one of each task. What was executed by others may be executed again by this one.
+        self._spreading = spreading or Spreading(self.size, staying(worker.spec.plan))
+        #: What has moved since the start.
+        self.moved: Moved = ()
+        #: Number of processes, and what has moved -> the process of each task. What was executed by others may be
+        #: executed again by this one.
         self._homes = lru_cache(maxsize=4)(partial(homes_of, worker.spec.plan))
         shares: list[dict[messages.Key, bytes]] = [{} for _ in range(self.size)]
         homes = self._homes(self.size)
@@ -96,48 +107,106 @@ class LiveProcesses:
         """Executes small rounds of all tasks, where they are in one process."""
         return self._own.small
 
-    def executions(self, stage: Stage, by_task: Waiting, info: BatchInfo, processes: int) -> Iterator[Iterable[Passed]]:
+    def executions(
+        self, stage: Stage, by_task: Waiting, info: BatchInfo, homes: tuple[int, Moved]
+    ) -> Iterator[Iterable[Passed]]:
         """Yields what the executions of a stage emit.
 
         Args:
             stage: of the plan's operator.
             by_task: the chunks for it; taken out.
             info: which round.
-            processes: between how many the tasks are, or were when this was executed for the first time.
+            homes: between how many processes the tasks are, and which have moved; when this is executed again, it is
+                what was so at the first time.
 
         Raises:
             GivenUpError: a process is gone.
             UnsavedError: a bolt raised, in any process.
         """
-        if processes == 1:
+        if homes[0] == 1:
             yield from self._own.executions(stage, by_task, info)
             return
-        homes = self._homes(processes)
+        home_of = self._homes(*homes)
         parts: dict[int, Waiting] = defaultdict(dict)
         for task in list(by_task):
-            parts[homes.get(task, 0)][task] = by_task.pop(task)
-        asked = [number for number in sorted(parts) if 0 < number < self.size]
+            parts[home_of.get(task, 0)][task] = by_task.pop(task)
+        asked = {number: list(parts[number]) for number in sorted(parts) if 0 < number < self.size}
         for number in asked:
             bodies = {task: [bytes_of(body) for _, body in chunks] for task, chunks in parts.pop(number).items()}
             self._members[number - 1].ask(messages.Execute(stage.index, bodies, replace(info, partition=number)))
         raised: UnsavedError | None = None
         try:
             for number in sorted(parts):
-                for chunks in self._own.executions(stage, parts[number], replace(info, partition=number)):
-                    yield list(chunks)
+                tasks, started = list(parts[number]), time.perf_counter()
+                own = self._own.executions(stage, parts[number], replace(info, partition=number))
+                found = [list(chunks) for chunks in own]
+                self._spreading.note(stage.index, number, tasks, time.perf_counter() - started)
+                yield from found
         except UnsavedError as error:
             raised = error  # the others have to be heard first
-        for number in asked:
+        for number, tasks in asked.items():
             answer = self._members[number - 1].answer()
             if isinstance(answer, messages.Raised):
                 raised = UnsavedError()
                 raised.__cause__ = ElsewhereError(answer.error)
             elif isinstance(answer, messages.Emitted):
+                self._spreading.note(stage.index, number, tasks, answer.secs)
                 yield [chunk.with_header(body) for body in answer.bodies]
             else:
                 raise _trouble(answer)
         if raised is not None:
             raise raised
+
+    def better_homes(self, busy: Mapping[int, float], secs: float) -> dict[int, int] | None:
+        """Returns the process of each task if another one is clearly better for some of them.
+
+        Args:
+            busy: seconds that each task has executed since the last barrier.
+            secs: since then.
+        """
+        return self._spreading.at_barrier(busy, secs, self._homes(self.size, self.moved)) if self._members else None
+
+    def move(self, homes: Mapping[int, int]) -> None:
+        """Hands tasks over from process to process. All changes of their state must have been taken, also late ones.
+
+        Args:
+            homes: the process of each task from here on.
+
+        Raises:
+            GivenUpError: a process is gone.
+        """
+        started, former = time.perf_counter(), self._homes(self.size, self.moved)
+        leaving: list[list[int]] = [[] for _ in range(self.size)]
+        for task, home in former.items():
+            if homes[task] != home:
+                leaving[home].append(task)
+        givers = [(member, tasks) for member, tasks in zip(self._members, leaving[1:], strict=True) if tasks]
+        for member, tasks in givers:
+            member.ask(messages.Give(tasks))
+        values = self._own.give(leaving[0])
+        for given in self._answers([member for member, _ in givers]):
+            assert isinstance(given, messages.Given), given
+            values |= given.values
+        shares: list[dict[messages.Key, bytes]] = [{} for _ in range(self.size)]
+        for key, value in values.items():
+            shares[homes[key[0]]][key] = value
+        takers = [(member, share) for member, share in zip(self._members, shares[1:], strict=True) if share]
+        for member, share in takers:
+            member.ask(messages.Receive(share))
+        self._own.receive(shares[0])
+        self._answers([member for member, _ in takers])
+        self.moved = moved_from(self._homes(self.size, ()), homes)
+        self._spreading.took(time.perf_counter() - started)
+        self._tell(former, homes)
+
+    def _tell(self, former: Mapping[int, int], homes: Mapping[int, int]) -> None:
+        component_of = self._own.worker.wiring.component_of
+        told = (
+            f"{component_of[task]} {task} from {former[task] + 1} to {home + 1}"
+            for task, home in homes.items()
+            if home != former[task]
+        )
+        log.info("tasks move between the %d live processes, as some have more to do: %s", self.size, ", ".join(told))
 
     def save(self, number: int) -> list[TaskMetrics | Failure]:
         """Saves the state of all tasks and returns their reports. See `LocalTasks.save`."""

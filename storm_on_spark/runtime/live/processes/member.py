@@ -72,6 +72,11 @@ class MemberTasks:
             if isinstance(question, messages.GiveLate):
                 late = self._tasks.late_changes(wait=question.wait)
                 return messages.Saved([], late or {}, owes=late is None)
+            if isinstance(question, messages.Give):
+                return messages.Given(self._tasks.give(question.tasks))
+            if isinstance(question, messages.Receive):
+                self._tasks.receive(question.values)
+                return messages.Done()
             assert isinstance(question, messages.GoBack), question
             self._tasks.go_back()
             return messages.Done()
@@ -80,12 +85,12 @@ class MemberTasks:
 
 
 def _executed(tasks: LocalTasks, question: messages.Execute) -> messages.Answer:
+    started = time.perf_counter()
     stage = tasks.worker.spec.plan.stages[question.stage]
     by_task: Waiting = {task: [chunk.with_header(body) for body in bodies] for task, bodies in question.bodies.items()}
     try:
-        return messages.Emitted(
-            [bytes_of(body) for found in tasks.executions(stage, by_task, question.info) for _, body in found]
-        )
+        bodies = [bytes_of(body) for found in tasks.executions(stage, by_task, question.info) for _, body in found]
+        return messages.Emitted(bodies, time.perf_counter() - started)
     except UnsavedError as error:
         return messages.Raised(f"{error.__cause__!r:.500}")
 

@@ -177,11 +177,14 @@ def test_what_can_not_be_saved_is_said(kept: LocalTasks, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("hosts_in_this_process")
 @pytest.mark.parametrize(
-    ("processes", "seed", "kills"), [(1, 4, 0.0), pytest.param(2, 4, 0.04, marks=pytest.mark.slow)]
+    ("processes", "seed", "kills", "moves"),
+    [(1, 4, 0.0, 0.0), (2, 4, 0.0, 1.0), pytest.param(2, 4, 0.04, 0.0, marks=pytest.mark.slow)],
 )
-def test_a_topology_is_as_exact_with_copies(tmp_path: Path, processes: int, seed: int, kills: float) -> None:
+def test_a_topology_is_as_exact_with_copies(
+    tmp_path: Path, processes: int, seed: int, kills: float, moves: float
+) -> None:
     simulation = LiveSimulation(tmp_path, seed, limit=30, kills=kills, retries=0.1, processes=processes)
-    simulation.deaths = kills / 2
+    simulation.deaths, simulation.cluster.moves = kills / 2, moves
     simulation.run()
     simulation.check_end()
     assert CountedCopy.made > 5, "copies were hardly made"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from live_simulation import LiveSimulation, LiveSpark
+from live_simulation import FATES, LiveSimulation, LiveSpark
 from simulation import POINTS, seeds
+
+from storm_on_spark.api import BaseStatefulBolt, TopologyBuilder
 
 pytestmark = pytest.mark.usefixtures("hosts_in_this_process")
 
@@ -44,3 +48,70 @@ def test_any_process_is_killed_anywhere(tmp_path: Path, seed: int) -> None:
     assert set(simulation.kinds) >= set(POINTS), "a fault did not happen"
     assert sum(live.cuts for live in simulation.seen), "no micro-batch was taken from the live processes"
     assert sum(live.lost for live in simulation.seen), "no further process died"
+
+
+class Twice(BaseStatefulBolt):
+    """Counts what it sees in attributes and in key-value state, and notes where they differ."""
+
+    def prepare(self, conf, context, collector):
+        self.collector, self.seen, self.differing = collector, Counter(), []
+
+    def init_state(self, state):
+        self.counts = state
+
+    def execute(self, tup):
+        key = tuple(tup)
+        self.seen[key] += 1
+        self.counts.put(key, self.counts.get(key, 0) + 1)
+        if self.counts.get(key) != self.seen[key]:
+            self.differing.append((key, self.counts.get(key), self.seen[key]))
+        self.collector.ack(tup)
+
+
+class MovingSimulation(LiveSimulation):
+    """Tasks move at barriers, also such with key-value state."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.cluster.moves = 0.8
+
+    def built(self) -> TopologyBuilder:
+        builder = super().built()
+        builder.set_bolt("twice", Twice(), 3).fields_grouping("numbers", ["number"])
+        return builder
+
+    def check_end(self) -> None:
+        super().check_end()
+        assert [state["differing"] for state in self.cluster.states("twice")] == [[], [], []]
+        counts = self.merged("count", "counts")
+        expected = {(task, number): count for (task, number, part), count in counts.items() if part == 0}
+        assert self.merged("twice", "seen") == expected
+
+
+class DeadlyMovingSimulation(MovingSimulation, DeadlySimulation):
+    """Tasks move, and any process is killed, above all then."""
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+def test_tasks_move_at_barriers(tmp_path: Path, seed: int) -> None:
+    simulation = MovingSimulation(tmp_path, seed, limit=30, processes=2 + seed % 2)
+    simulation.run()
+    simulation.check_end()
+    live = simulation.cluster.live
+    assert live.cuts, "no micro-batch was taken from the live processes"
+    assert live.answered["Given"], "no task has left a further process"
+    assert live.asked["Receive"], "no task came to a further process"
+    assert live.given_up == [], "neither poison nor a move ends a live process"
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_tasks_move_and_any_process_is_killed_anywhere(tmp_path: Path, seed: int) -> None:
+    simulation = DeadlyMovingSimulation(
+        tmp_path, seed, limit=60, kills=0.05, retries=0.05, ackers=1 + seed % 3, processes=2 + seed % 2
+    )
+    simulation.deaths = 0.02
+    simulation.run()
+    simulation.check_end()
+    assert set(simulation.kinds) >= set(POINTS), "a fault did not happen"
+    assert sum(live.cuts for live in simulation.seen), "no micro-batch was taken from the live processes"
+    assert set(simulation.cluster.fates) >= set(FATES[1:]), "a process did not die right after a move"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,12 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.bolts.watching.at_work import read_repetition
 from storm_on_spark.runtime.bolts.watching.stall import MainThreadWatch
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.live.execution.round_files import names_in
+from storm_on_spark.runtime.live.execution.round_files import names_in, read_lines
 from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, last_executed_ms, read_rounds
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
 from storm_on_spark.runtime.live.processes.member import MemberTasks
+from storm_on_spark.runtime.live.processes.spreading import Spreading
 from storm_on_spark.runtime.spouts.opening import open_spout_task
 from storm_on_spark.runtime.storage import Folder, LocalStorage, Storage
 from storm_on_spark.runtime.tracking.acker import ACKED
@@ -51,13 +53,30 @@ def ended(log: RoundLog) -> None:
 
 
 def test_rounds_are_read_as_they_were_written(folder: Folder) -> None:
-    rounds = [Round(7, Offset({3: 120}, 500), saved=False, processes=2), Round(8, Offset({3: 130}, 510), saved=True)]
+    moved = (4, 1), (6, 0)
+    rounds = [
+        Round(7, Offset({3: 120}, 500), saved=False, processes=2),
+        Round(8, Offset({3: 130}, 510), saved=False, processes=2),
+        Round(10, Offset({3: 140}, 520), saved=False, processes=2, moved=moved),
+        Round(11, Offset({3: 150}, 530), saved=False, processes=2, moved=moved),
+        Round(12, Offset({3: 150}, 540), saved=False, processes=2),
+        Round(13, Offset({3: 160}, 550), saved=True),
+    ]
     log = log_in(folder, TOKEN)
     for done in rounds:
         log.append(done)
     ended(log)
-    assert log.written == log.given == 2
+    assert log.written == log.given == len(rounds)
     assert read_rounds(folder, TOKEN) == rounds
+    lines = [json.loads(line) for line in read_lines(folder, TOKEN.hex())]
+    assert [len(line) for line in lines] == [4, 4, 5, 4, 4, 4]
+    assert lines[3] == [1, 10, 3, 10], "homes are written when they change"
+
+
+def test_rounds_from_before_tasks_could_move_are_read(tmp_path: Path) -> None:
+    end = Offset({3: 120}, 500)
+    (tmp_path / TOKEN.hex()).write_text(json.dumps([7, end.to_json(), False, 2]) + "\n[1,10,3,5]\n")
+    assert read_rounds(tmp_path, TOKEN) == [Round(7, end, False, 2), Round(8, Offset({3: 125}, 510), False, 2)]
 
 
 def test_rounds_go_on_in_the_file_of_the_state_that_was_saved_then(folder: Folder) -> None:
@@ -245,7 +264,21 @@ class Neighbour:
         return self.answers.pop()
 
 
-def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
+class MovesAll(Spreading):
+    """Moves all tasks that may move, at each barrier."""
+
+    def __init__(self, acker_tasks: Sequence[int]) -> None:
+        super().__init__(2)
+        self.acker_tasks = acker_tasks
+
+    def at_barrier(self, busy: Mapping[int, float], secs: float, homes: Mapping[int, int]) -> dict[int, int]:
+        assert set(busy) < set(homes), "it is told what tasks have cost"
+        assert self.costs(), "it has heard what stages have cost"
+        return {task: home if task in self.acker_tasks else 1 - home for task, home in homes.items()}
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_one_process_ends_messages_as_two_did(tmp_path: Path, moves: bool) -> None:
     builder = TopologyBuilder()
     builder.set_spout("spout", Endless())
     builder.set_bolt("relay", Relay(), 4).shuffle_grouping("spout")
@@ -255,7 +288,8 @@ def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
     spec = dataclasses.replace(spec, folder=str(tmp_path))
     adopt = Adopt(spec.start_id, spec.dumps(), b"the state before", Offset(), {}, ())
     rounds: list[Round] = []
-    live = LiveTasks(Worker(spec), adopt, rounds.append, [Neighbour(Worker(spec))])
+    spreading = MovesAll(spec.plan.acker_tasks) if moves else None
+    live = LiveTasks(Worker(spec), adopt, rounds.append, [Neighbour(Worker(spec))], spreading)
     task = spec.plan.components["spout"].tasks[0]
     worker = Worker(spec)
     log = tmp_path / "spouts" / str(task)
@@ -265,6 +299,8 @@ def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
             spout.next_tuple(0.0)
         live.take_up_to({task: spout.cut().mark})
         live.execute(clock)
+        if clock == 4:
+            live.barrier(Offset())
     spout.close()
     end = live.barrier(Offset())
     told = outcomes(live.cut(adopt.token, Offset(), end).rows)
@@ -274,8 +310,12 @@ def test_one_process_ends_messages_as_two_did(tmp_path: Path) -> None:
         return outcomes(LiveTasks(Worker(spec), adopt).catch_up(rounds, end).rows)
 
     assert again(rounds) == told
-    alone = [done._replace(processes=1) for done in rounds]
+    alone = [done._replace(processes=1, moved=()) for done in rounds]
     assert again(alone) != told, "the number of processes makes a difference here"
+    assert [bool(done.moved) for done in rounds] == [moves and done.end.clock > 4 for done in rounds]
+    if moves:
+        unmoved = [done._replace(moved=()) for done in rounds]
+        assert again(unmoved) != told, "it makes a difference which tasks have moved"
 
 
 class Looking(BaseBasicBolt):
