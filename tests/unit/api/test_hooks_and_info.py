@@ -98,6 +98,7 @@ def test_topology_info_as_json() -> None:
         "error_trace": "",
         "error_input": "",
         "mode": "",
+        "repetition": None,
     }
     assert pickle.loads(pickle.dumps(info)) == info
 
