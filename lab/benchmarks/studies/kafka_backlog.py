@@ -77,7 +77,7 @@ def main() -> int:
     with KafkaServer() as server, tempfile.TemporaryDirectory(prefix="backlog-") as name:
         servers = server.bootstrap_servers
         create(servers, {TOPIC: PARTITIONS})
-        texts = [text.encode() for text in read_sentences(sentences_file(Path(name) / "sentences.txt"))[:1000]]
+        texts = [text.encode() for text in read_sentences(str(sentences_file(Path(name) / "sentences.txt")))[:1000]]
         producer = producer_of(servers, 20)
         for number in range(options.records):
             producer.send(TOPIC, texts[number % len(texts)], partition=number % PARTITIONS)
