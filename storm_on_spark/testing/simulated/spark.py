@@ -309,7 +309,7 @@ class SimulatedSpark:
 
 
 class _Coordinator(Coordinator):
-    pace = BatchPace(poll_secs=0.0)
+    pace = BatchPace(poll_secs=0.0, idle_poll_secs=0.0)
 
 
 def normal(rows: list[Row]) -> list[Row]:

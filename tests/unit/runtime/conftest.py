@@ -22,7 +22,7 @@ def hosts_in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(Coordinator, "host_class", FakeHost)
     monkeypatch.setattr(SimulatedSpark, "host_class", FakeHost)
-    monkeypatch.setattr(Coordinator, "pace", BatchPace(poll_secs=0.0))
+    monkeypatch.setattr(Coordinator, "pace", BatchPace(poll_secs=0.0, idle_poll_secs=0.0))
     monkeypatch.setattr(FakeHost, "made", [])
     monkeypatch.setattr(FakeHost, "calls", 5)
     yield
