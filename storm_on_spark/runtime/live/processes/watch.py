@@ -64,6 +64,7 @@ class LiveWatch:
 
     def _run(self) -> None:
         known: Status | None = None
+        process: subprocess.Popen[bytes] | None = None
         #: Of the process; None if it is not known, or has ended.
         end: int | None = None
         looks = 1
@@ -78,9 +79,11 @@ class LiveWatch:
                 break
             found = self._look()
             if known is not None and (found is None or found.pid != known.pid) and not self._over:
-                self._tell(self._sentence(known.pid))
+                self._tell(_sentence(known.pid, process))
             if found is None or known is None or found.pid != known.pid:
                 end = self._watched(end, found)
+                # Now, as another one may be started at once when this one ends.
+                process = None if found is None else self._started(found.pid)
             idle = found is not None and found.live and known is not None and found.spent.rounds == known.spent.rounds
             looks = _IDLE_LOOKS if idle else 1
             known = found
@@ -97,14 +100,19 @@ class LiveWatch:
     def _tell(self, sentence: str) -> None:
         self._report([Failure(SYSTEM_COMPONENT, SYSTEM_TASK, sentence, fatal=False)])
 
-    def _sentence(self, pid: int) -> str:
+    def _started(self, pid: int) -> subprocess.Popen[bytes] | None:
+        """Returns the process with this id if the driver has started it, and no worker."""
         _, process = client.started.get(self._start_id, (0.0, None))
-        how = ""
-        if process is not None and process.pid == pid:  # a worker may have started it
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                # It stops listening a moment before it has ended.
-                how = f" ({in_words(process.wait(_END_SECS))})"
-        return (
-            f"the live process {pid} ended unexpectedly{how}; the next micro-batch executes again what it has executed "
-            "since the last one, and then another live process takes over"
-        )
+        return process if process is not None and process.pid == pid else None
+
+
+def _sentence(pid: int, process: subprocess.Popen[bytes] | None) -> str:
+    how = ""
+    if process is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # It stops listening a moment before it has ended.
+            how = f" ({in_words(process.wait(_END_SECS))})"
+    return (
+        f"the live process {pid} ended unexpectedly{how}; the next micro-batch executes again what it has executed "
+        "since the last one, and then another live process takes over"
+    )

@@ -30,7 +30,7 @@ from storm_on_spark.runtime.batches.offsets import Offset
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Kind
 from storm_on_spark.runtime.live import client
-from storm_on_spark.runtime.live.client import LiveClient, socket_of
+from storm_on_spark.runtime.live.client import LiveClient, socket_of, started
 from storm_on_spark.runtime.live.messages import Adopt
 from storm_on_spark.runtime.live.processes.watch import LiveWatch
 from storm_on_spark.runtime.processes.run_folder import (
@@ -203,16 +203,21 @@ def test_the_end_of_an_idle_process_is_noticed_between_two_looks(
     reported: list[Failure] = []
     looks: list[int] = []
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        monkeypatch.setitem(started, start_id, (0.0, process))
 
         def look() -> Status | None:
             looks.append(process.pid)
-            return None if process.poll() is not None else Status(process.pid, live=True)
+            if process.poll() is None:
+                return Status(process.pid, live=True)
+            # As where the driver starts another one at once.
+            started[start_id] = (0.0, None)
+            return None
 
         with LiveWatch(start_id, look, reported.extend, 0.01):
             eventually(lambda: len(looks) == 2)
             process.kill()
             eventually(lambda: reported)
-    assert f"the live process {process.pid} ended unexpectedly" in reported[0].message
+    assert f"the live process {process.pid} ended unexpectedly (killed by SIGKILL)" in reported[0].message
 
 
 @pytest.fixture
