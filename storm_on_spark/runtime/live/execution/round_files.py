@@ -8,6 +8,7 @@ found; what an earlier writer adds after that doesn't count.
 from __future__ import annotations
 
 import os
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
@@ -20,6 +21,7 @@ from storm_on_spark.runtime.storage import Folder, Storage
 from storm_on_spark.runtime.storage.background import in_background
 from storm_on_spark.runtime.storage.durable import sync_folder
 
+_OBJECT: Final = re.compile(r"(\d{8})-([0-9a-f]{12})")
 _AT_ONCE: Final = 8
 """How many objects are read at the same time."""
 
@@ -198,8 +200,8 @@ class StoredFiles(RoundFiles):
                     file, number = name, _next_number(self._storage, name)
                 self._storage.create(f"{name}/{number:08d}-{self._writer}", b"".join(lines))
                 number += 1
-            except OSError as raised:
-                error = raised
+            except Exception as raised:  # whoever waits would wait for good
+                error = raised if isinstance(raised, OSError) else OSError(f"{type(raised).__name__}: {raised}")
             with self._changed:
                 self._error = error
                 self._written += 0 if error else len(lines)
@@ -219,8 +221,8 @@ def _next_number(storage: Storage, name: str) -> int:
 
 def _objects(storage: Storage, name: str) -> list[tuple[str, str, str]]:
     """Returns name, number and writer of each object of a file, in this order but for the name."""
-    found = [(one.name, *one.name.rpartition("/")[2].split("-")) for one in storage.list_folder(name)]
-    return sorted((one for one in found if len(one) == 3), key=lambda one: one[1:])
+    found = ((one.name, _OBJECT.fullmatch(one.name.rpartition("/")[2])) for one in storage.list_folder(name))
+    return sorted(((whole, part[1], part[2]) for whole, part in found if part), key=lambda one: one[1:])
 
 
 def files_of(folder: Folder, *, sync: bool, on_written: Callable[[], object]) -> RoundFiles:

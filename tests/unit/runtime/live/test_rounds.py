@@ -132,7 +132,7 @@ def test_a_line_that_was_not_written_whole_does_not_count(tmp_path: Path) -> Non
 
 
 def test_damaged_rounds_are_an_error_that_names_the_file(folder: Folder, tmp_path: Path) -> None:
-    file = tmp_path / TOKEN.hex() / "00000000-writer" if isinstance(folder, Storage) else tmp_path / TOKEN.hex()
+    file = tmp_path / TOKEN.hex() / "00000000-0123456789ab" if isinstance(folder, Storage) else tmp_path / TOKEN.hex()
     file.parent.mkdir(exist_ok=True)
     for line in (b"[1,2]", b"{}", b"\xff", b'"no token"'):
         file.write_bytes(line + b"\n")
@@ -194,6 +194,27 @@ def test_a_round_that_a_store_refuses_is_an_error_and_so_is_each_later_one(tmp_p
             call()
     log.close()
     assert read_rounds(held.storage, TOKEN) == []
+
+
+def test_a_store_that_fails_in_another_way_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = LocalStorage(tmp_path)
+    monkeypatch.setattr(storage, "create", lambda *_: 1 // 0)
+    log = log_in(storage, TOKEN)
+    log.append(rounds_of(1)[0])
+    with pytest.raises(OSError, match="ZeroDivisionError"):
+        log.finish()
+    log.close()
+
+
+def test_objects_of_others_are_passed_over(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    for name in ("x", f"{TOKEN.hex()}/x-y", f"{TOKEN.hex()}/99999999-x", "other/00000000-0123456789ab"):
+        storage.create(name, b"[1,2]\n")
+    log = log_in(storage, TOKEN)
+    [done] = rounds_of(1)
+    log.append(done)
+    ended(log)
+    assert read_rounds(storage, TOKEN) == [done]
 
 
 def test_nothing_is_written_to_a_store_after_the_end_but_what_was_being_written(tmp_path: Path) -> None:
