@@ -18,6 +18,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
+import shutil
 import zipfile
 import zlib
 from pathlib import Path
@@ -26,6 +28,9 @@ from storm_on_spark.launch.settings import Durability, PlaceSettings
 from storm_on_spark.runtime.storage.durable import sync_file_system, sync_folder
 
 log = logging.getLogger(__name__)
+
+_VERSION = re.compile(r"(\d+)(?:_[0-9a-f-]+)?\.(?:zip|changelog|delta|snapshot)$")
+"""A file of one version of a state store; the first micro-batch makes version 1."""
 
 
 def durability_of(settings: PlaceSettings, master: str, on_cluster: bool) -> Durability:
@@ -84,8 +89,9 @@ class MachineDurability:
 def drop_torn(checkpoint: Path) -> list[str]:
     """Removes what a power loss left of files that Spark wrote last, and returns their names.
 
-    Removed is only what nothing depends on: the commit of the last micro-batch, and the offsets of one without a
-    commit. Other unreadable files are damage; the code that needs them raises. Only for the owner, while no query runs.
+    Removed is only what nothing depends on: the commit of the last micro-batch, the offsets of one without a commit,
+    and the state of the first micro-batch if there is no plan of it. Other unreadable files are damage; the code that
+    needs them raises. Only for the owner, while no query runs.
 
     Raises:
         OSError: they can't be read or removed.
@@ -110,6 +116,11 @@ def drop_torn(checkpoint: Path) -> list[str]:
     metadata = checkpoint / "metadata"
     if offsets is None and metadata.exists() and not _has_json(metadata.read_bytes()):
         drop(metadata)
+    if offsets is None and commit is None and _is_of_the_first_batch(state := checkpoint / "state"):
+        # Spark begins no query where there is any.
+        log.warning("%s is of a micro-batch whose plan was not on the disk when the machine died; it is removed", state)
+        shutil.rmtree(state)
+        dropped.append(state.name)
     snapshots = _newest_snapshots(checkpoint)
     for snapshot in snapshots:
         if not _is_zip(snapshot):
@@ -124,6 +135,11 @@ def drop_torn(checkpoint: Path) -> list[str]:
             sums.unlink()
             dropped.append(str(sums.relative_to(checkpoint)))
     return dropped
+
+
+def _is_of_the_first_batch(state: Path) -> bool:
+    versions = (_VERSION.match(path.name) for path in state.rglob("*"))
+    return state.is_dir() and any(state.iterdir()) and all(int(found[1]) <= 1 for found in versions if found)
 
 
 def _newest_snapshots(checkpoint: Path) -> list[Path]:

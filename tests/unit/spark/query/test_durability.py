@@ -52,6 +52,33 @@ def test_the_offsets_of_a_micro_batch_that_has_no_commit_may_be_torn(tmp_path: P
     assert drop_torn(tmp_path) == []
 
 
+def state_of(folder: Path, *names: str) -> Path:
+    for name in ("_metadata/v2/0", "0/_stateSchema/default/0", *(f"0/0/{name}" for name in names)):
+        path = folder / "state" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    return folder / "state"
+
+
+def test_the_state_of_a_first_micro_batch_whose_plan_is_lost_is_removed(tmp_path: Path) -> None:
+    checkpoint(tmp_path, planned=1, committed=0)
+    state = state_of(tmp_path, "1.changelog", ".1.zip.crc", "1_1f3c-07.zip", "SSTs/000008-05.sst")
+    assert drop_torn(tmp_path) == []
+    assert state.exists(), "it is executed again"
+    (tmp_path / "offsets" / "0").write_bytes(b"")
+    assert drop_torn(tmp_path) == ["offsets/0", "state"]
+    assert not state.exists()
+    assert drop_torn(tmp_path) == []
+
+
+@pytest.mark.parametrize("later", ["2.changelog", "2_1f3c-07.changelog", "7.zip"])
+def test_the_state_of_later_micro_batches_stays_if_all_plans_are_missing(tmp_path: Path, later: str) -> None:
+    checkpoint(tmp_path, planned=0, committed=0)
+    state = state_of(tmp_path, "1.changelog", later)
+    assert drop_torn(tmp_path) == []
+    assert state.exists()
+
+
 @pytest.mark.parametrize("rest", [*TORN, COMMIT[:-1], b'v1\n{"' + bytes(9)])
 def test_the_commit_of_the_last_micro_batch_may_be_torn(tmp_path: Path, rest: bytes) -> None:
     checkpoint(tmp_path, planned=3, committed=3)
