@@ -99,8 +99,19 @@ class Driver:
             assert time.monotonic() < deadline, (self.said[-3:], self.log[-5000:])
             time.sleep(0.1)
 
+    def until_saved(self) -> None:
+        """Returns when two more micro-batches are committed, of which the second began after the call."""
+
+        def committed() -> int:
+            return max(
+                (int(path.name) for path in (self._folder / "checkpoint" / "commits").glob("[0-9]*")), default=-1
+            )
+
+        before = committed()
+        eventually(lambda: committed() >= before + 2)
+
     def until_live(self) -> None:
-        """Returns when messages are acked in real time: some more, so the state store has heard of it."""
+        """Returns when messages are acked in real time, and some more."""
         acked = self.until(lambda said: said["how"] == "real time")["acked"]
         self.until(lambda said: said["how"] == "real time" and said["acked"] > acked + 500)
 
@@ -151,6 +162,7 @@ def test_what_is_lost_stopped_or_cut_off_costs_nothing(
 ) -> None:
     driver.until_live()
     assert [len(members(host, cluster)) for host in network.machines] == [1, 1]
+    driver.until_saved()
 
     # A process.
     os.kill(members(network.machines[0], cluster)[0], signal.SIGKILL)

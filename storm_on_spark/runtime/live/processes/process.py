@@ -453,6 +453,9 @@ def main() -> None:
         process = LiveProcess(start_id, int(processes), int(driver[0]) if driver else None, door)
 
         def end(number: int, _: object) -> NoReturn:
+            # A second one would wait for the lock on the run's folder, which the first one has.
+            for other in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(other, signal.SIG_IGN)
             # The others end with this process. A wait for them would be for good where this interrupts such a wait.
             process.leave(_DYING_SECS if driver and number == signal.SIGHUP else 0.0)
             os._exit(0)  # an exception would look like a bolt's
