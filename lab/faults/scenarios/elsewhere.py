@@ -12,7 +12,7 @@ from lab.suite.processes import wait_for
 from lab.suite.scenario import ScenarioError
 from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.testing import kill_one
-from storm_on_spark.testing.faults.machines import Network, why_no_network
+from storm_on_spark.testing.faults.machines import SOON_GIVEN_UP, Network, why_no_network
 from storm_on_spark.testing.faults.processes import live_processes_on_executors
 
 CONF: Mapping[str, Any] = {
@@ -21,11 +21,7 @@ CONF: Mapping[str, Any] = {
     "topology.workers": 3,
     "spark.cores.max": "8",
     "spark.scheduler.minRegisteredResourcesRatio": "1",
-    # Spark gives a silent machine up after these, which is two minutes otherwise.
-    "spark.network.timeout": "20s",
-    "spark.executor.heartbeatInterval": "4s",
-    "spark.storage.blockManagerHeartbeatTimeoutMs": "20s",
-    "spark.network.timeoutInterval": "5s",
+    **SOON_GIVEN_UP,
 }
 CUT_SECS = 13.0
 """Longer than a live process may be silent, and shorter than Spark waits for a machine."""

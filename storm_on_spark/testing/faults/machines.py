@@ -9,10 +9,19 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from storm_on_spark.api.errors import SetupError
 from storm_on_spark.runtime.processes.closing import Service
+
+SOON_GIVEN_UP: Final[Mapping[str, str]] = {
+    "spark.network.timeout": "20s",
+    "spark.executor.heartbeatInterval": "4s",
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "20s",
+    "spark.network.timeoutInterval": "5s",
+}
+"""Spark's settings by which it gives a silent machine up after twenty seconds; by default these are two minutes."""
 
 
 class Network(Service):

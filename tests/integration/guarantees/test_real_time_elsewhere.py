@@ -23,7 +23,7 @@ from waiting import eventually
 
 from storm_on_spark.cluster.standalone import StandaloneCluster
 from storm_on_spark.runtime.processes.sessions import kill_session
-from storm_on_spark.testing.faults.machines import Network, why_no_network
+from storm_on_spark.testing.faults.machines import SOON_GIVEN_UP, Network, why_no_network
 from storm_on_spark.testing.faults.processes import descendants, live_processes_on_executors
 
 HERE = Path(__file__).parent
@@ -58,11 +58,7 @@ class Driver:
             **cluster.conf,
             "spark.cores.max": "8",
             "spark.scheduler.minRegisteredResourcesRatio": "1",
-            # Spark gives a silent machine up after these, which is two minutes otherwise.
-            "spark.network.timeout": "20s",
-            "spark.executor.heartbeatInterval": "4s",
-            "spark.storage.blockManagerHeartbeatTimeoutMs": "20s",
-            "spark.network.timeoutInterval": "5s",
+            **SOON_GIVEN_UP,
         }
         settings = {"end": str(self._end), "checkpoint": str(folder / "checkpoint"), "conf": {}}
         (folder / "settings.json").write_text(json.dumps({**settings, "master": cluster.master, "spark": spark}))

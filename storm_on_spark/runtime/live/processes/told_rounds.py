@@ -79,7 +79,7 @@ class ToldRounds:
         return told
 
     def close(self) -> None:
-        """Ends writing: no further round is found by who reads them from now on. What waits is never told."""
+        """Ends writing. Whoever reads the rounds now has all of them; outcomes that wait are dropped."""
         if self._log is not None:
             self._log.close()
         self._log = None
