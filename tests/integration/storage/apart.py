@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -78,6 +79,21 @@ class Count(BaseBasicBolt):
         self.bolts.add(machine(self.folder, self.conf))
 
 
+def wait_for_machines(spark, count: int) -> None:
+    """Returns when tasks run on so many machines.
+
+    Spark knows an executor before that takes tasks, and gives what was meant for it to another one.
+    """
+
+    def here(_) -> str:
+        time.sleep(0.2)
+        return os.readlink("/proc/self/ns/mnt")
+
+    context = spark.sparkContext
+    while len(set(context.parallelize(range(4 * count), 4 * count).map(here).collect())) < count:
+        pass
+
+
 def main(path: str) -> None:
     settings = json.loads(Path(path).read_text())
     builder = TopologyBuilder()
@@ -94,6 +110,7 @@ def main(path: str) -> None:
     }
     spark = local_session(settings["master"], settings["spark"], settings["checkpoint"])
     try:
+        wait_for_machines(spark, settings["machines"])
         with LocalCluster(spark) as cluster:
             cluster.submit_topology("apart", conf, builder.create_topology())
             while not cluster.await_completion("apart", 0.5):

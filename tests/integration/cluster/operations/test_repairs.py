@@ -12,6 +12,7 @@ from storm_on_spark.cli.main import main
 from storm_on_spark.cluster.paths import CODE, DRAINS, ERRORS, LOGCONFIGS, NAMES
 from storm_on_spark.cluster.records import Drain, LogConfig, NameClaim
 from storm_on_spark.cluster.zookeeper import ZooKeeperServer
+from storm_on_spark.cluster.zookeeper.changes import Delete
 from storm_on_spark.testing.simulated.cluster import SimulatedCluster
 
 GONE = "gone-7-1700000000"
@@ -53,7 +54,9 @@ def test_orphans_are_found_and_removed(zookeeper: ZooKeeperServer, root: str, tm
         assert set(cluster.client().log_levels("words")) == {"a"}
         cluster.submit("gone")
 
-        # A topology whose code's record is gone is named, and left to a person.
-        cluster.session.client.delete(cluster.session.paths.of(CODE, words), recursive=True)
+        # A topology whose code's record is gone is named, and left to a person. It goes at once: a Nimbus that has the
+        # code would note that again, between its note and the record.
+        notes = [Delete((CODE, words, name)) for name in cluster.state.children(CODE, words)]
+        assert cluster.state.change(*notes, Delete((CODE, words))) is None
         wait_until(lambda: listed("check") == {("no code", "storms", words)}, "the topology without code")
         assert listed("repair", "--yes") == set()
