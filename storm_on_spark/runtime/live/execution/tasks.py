@@ -12,6 +12,7 @@ before the next one, if the state is small: the next error costs its own round t
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,9 +38,9 @@ from storm_on_spark.runtime.live.processes.live_processes import GivenUpError, L
 from storm_on_spark.runtime.live.processes.spreading import Spreading
 from storm_on_spark.runtime.reports.report import Failure
 from storm_on_spark.runtime.run.settings import TrackingSettings
-from storm_on_spark.runtime.spouts.log import Mark, continues_from, list_segments, read_entries
+from storm_on_spark.runtime.spouts.log import Mark, Steps
 from storm_on_spark.runtime.spouts.messages import Acked, Executed, Settle, Told, Written
-from storm_on_spark.runtime.storage import inside
+from storm_on_spark.runtime.storage import Folder, inside
 from storm_on_spark.runtime.tracking.acker import Outcome
 from storm_on_spark.runtime.tracking.ids import spout_task_of_root
 from storm_on_spark.runtime.tracking.runs import Runs
@@ -104,6 +105,8 @@ class LiveTasks:
         #: Chunks that have been written and not executed.
         self._waiting: list[Chunk] = []
         self._heard: dict[int, Mark] = {}
+        #: The logs of spouts, while rounds are executed again.
+        self._steps: dict[int, Steps] = {}
         self._gathered = Gathered(adopt.carried)
         self._carried = [_as_present(body) for body in adopt.carried]
         #: The offset of the last barrier, and the chunks carried over it.
@@ -153,16 +156,31 @@ class LiveTasks:
         if same and written.entries is not None and written.begin == known.position:
             entries: Iterator[tuple[int, bytes]] = iter(written.entries)
         else:
-            folder = inside(self._folder, "spouts", str(task))
-            if not same and not continues_from(list_segments(folder), written.end.epoch, known):
+            steps = self._steps.get(task) or Steps(self._log_of(task), known, written.end)
+            if not steps.reach(written.end):
                 raise GivenUpError(f"the log of spout task {task} continues from another record than {known}")
-            found = read_entries(folder, known.position, written.end.position, lambda _: True, written.end.epoch)
-            entries = ((target, body) for _, target, body in found)
+            entries = steps.up_to(written.end.position)
         try:
             self._waiting += logged_chunks(self.worker.wiring, entries, 0)
         except StormError as error:
             raise GivenUpError(str(error)) from error
         self._heard[task] = written.end
+
+    def _log_of(self, task: int) -> Folder:
+        return inside(self._folder, "spouts", str(task))
+
+    @contextlib.contextmanager
+    def _reading_once(self, end: Offset) -> Iterator[None]:
+        """Within it, logs are read in steps up to an offset."""
+        marks = {**self._marks, **self._heard}
+        ways = {task: (marks.get(task, Mark()), end.mark(task)) for task in end.logs}
+        self._steps = {task: Steps(self._log_of(task), *way) for task, way in ways.items() if way[0] != way[1]}
+        try:
+            yield
+        finally:
+            for steps in self._steps.values():
+                steps.close()
+            self._steps = {}
 
     def take_up_to(self, marks: Mapping[int, Mark]) -> None:
         """Reads the logs up to the given ends, by spout task, for records that were not announced.
@@ -203,7 +221,7 @@ class LiveTasks:
             log.info("tasks go back to the last barrier: a bolt raised %.500r", error.__cause__)
             self._go_back()
             done = done._replace(saved=True)
-            told = self._execute_again([*self._done, done])
+            told = self._execute_again([*self._done, done], end)
             self._careful_until = now + _CAREFUL_MS
         self._done.append(done)
         if self._note is not None:
@@ -224,10 +242,10 @@ class LiveTasks:
         number = int.from_bytes(self._token[:8], "big")  # the same for every attempt
         again = [*known, Round(number, end, saved=True)]
         if self.worker.watch is None:
-            self._execute_again(again)
+            self._execute_again(again, end)
         else:
             with self.worker.watch.repeats(again) as counted:
-                self._execute_again(counted)
+                self._execute_again(counted, end)
         changes = self._save()
         return Cut(os.urandom(16), changes, self._gathered.rows())
 
@@ -236,15 +254,16 @@ class LiveTasks:
         """The chunks of back edges that wait to be executed."""
         return tuple(self._gathered.carried)
 
-    def _execute_again(self, rounds: Iterable[Round]) -> Told:
-        """Replays rounds; returns the outcomes of the last one."""
+    def _execute_again(self, rounds: Iterable[Round], end: Offset) -> Told:
+        """Replays rounds; returns the outcomes of the last one, which ends at `end`."""
         told: Told = []
         try:
-            for done in rounds:
-                self.take_up_to({task: done.end.mark(task) for task in done.end.logs})
-                if done.saved:
-                    self._save_here()
-                told = self._round(done)
+            with self._reading_once(end):
+                for done in rounds:
+                    self.take_up_to({task: done.end.mark(task) for task in done.end.logs})
+                    if done.saved:
+                        self._save_here()
+                    told = self._round(done)
         except UnsavedError as error:
             raise GivenUpError(f"a bolt raised {error.__cause__!r:.500}") from error
         return told

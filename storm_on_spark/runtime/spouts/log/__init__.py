@@ -18,8 +18,8 @@ follows that writer's files and those of its ancestors, each up to its continuat
 
 from __future__ import annotations
 
-from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch, continues_from
-from storm_on_spark.runtime.spouts.log.reader import iter_cuts, list_segments, read_entries
+from storm_on_spark.runtime.spouts.log.lineage import NOBODY, Mark, Segment, WriterEpoch
+from storm_on_spark.runtime.spouts.log.reader import Steps, iter_cuts, list_segments, read_entries
 from storm_on_spark.runtime.spouts.log.record import ACKER, MESSAGE_IDS, SNAPSHOT, Cut, Entry
 from storm_on_spark.runtime.spouts.log.stored import StoredSpoutLog, open_log
 from storm_on_spark.runtime.spouts.log.writer import SEGMENT_BYTES, SpoutLog
@@ -35,9 +35,9 @@ __all__ = [
     "Mark",
     "Segment",
     "SpoutLog",
+    "Steps",
     "StoredSpoutLog",
     "WriterEpoch",
-    "continues_from",
     "iter_cuts",
     "list_segments",
     "open_log",

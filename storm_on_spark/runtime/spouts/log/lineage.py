@@ -136,9 +136,8 @@ def newest(segments: Iterable[Segment], planned: Mark) -> WriterEpoch | None:
     return NOBODY if planned.position == 0 else None
 
 
-def continues_from(segments: Iterable[Segment], epoch: WriterEpoch, mark: Mark) -> bool:
-    """Returns whether the record that ends at `mark` counts for the writer with `epoch`."""
-    line = line_of(segments, epoch)
+def counts(line: Line, mark: Mark) -> bool:
+    """Returns whether the record that ends at `mark` is on a line; the log's beginning always is."""
     return mark.position == 0 or (bool(line) and _passes(line, mark))
 
 

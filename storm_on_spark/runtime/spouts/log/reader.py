@@ -6,13 +6,13 @@ import contextlib
 import io
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.spouts.log.ahead import Ahead
-from storm_on_spark.runtime.spouts.log.lineage import Line, Mark, Segment, WriterEpoch, line_of, newest
+from storm_on_spark.runtime.spouts.log.lineage import Line, Mark, Segment, WriterEpoch, counts, line_of, newest
 from storm_on_spark.runtime.spouts.log.record import (
     BRIEF_BYTES,
     HEADER_BYTES,
@@ -88,6 +88,51 @@ def read_entries(
                 yield record.cut, target, body
 
 
+class Steps:
+    """Reads a part of a log once, in steps. A store's log may have an object for each of them, and is listed once.
+
+    Args:
+        folder: the task's log.
+        start: the end of a record.
+        end: that of a later one; what counts for its writer is read.
+    """
+
+    def __init__(self, folder: Folder, start: Mark, end: Mark) -> None:
+        self._folder = folder
+        self._position = start.position
+        self._line = line_in(folder, end.epoch)
+        self._continues = start.epoch == end.epoch or counts(self._line, start)
+        #: By writer: where what counts of it ends, and begins.
+        self._until = {live.segment.epoch: live.until for live in self._line}
+        self._since = {live.segment.epoch: live.segment.base for live in reversed(self._line)}
+        self._records = records(folder, self._line, start.position, end.position)
+
+    def reach(self, mark: Mark) -> bool:
+        """Returns whether the beginning and the record that ends at `mark` count for the writer of the last one."""
+        if not self._continues or mark.epoch not in self._since:
+            return False
+        until = self._until[mark.epoch]
+        return self._since[mark.epoch] <= mark.position and (until is None or mark.position <= until)
+
+    def up_to(self, position: int) -> Iterator[Entry]:
+        """Yields (target, chunk) from where the last step ended to the end of the record that ends at `position`.
+
+        Raises:
+            CheckpointError: a record is missing or damaged, or none ends there.
+        """
+        with named(self._folder):
+            while self._position < position:
+                record = next(self._records)
+                yield from record.bodies(lambda _: True)
+                self._position = record.cut.end
+            if self._position > position:
+                raise MissingError(f"has no record that ends at position {position}")
+
+    def close(self) -> None:
+        """Closes the segment that is being read."""
+        self._records.close()
+
+
 class Record(NamedTuple):
     """A record with a valid header and index. Its chunks can be read until the next record is requested."""
 
@@ -121,7 +166,7 @@ class BriefRecord(NamedTuple):
         return (entry for entry in self.entries if wanted(entry[0]))
 
 
-def records(folder: Folder, line: Line, start: int, end: int) -> Iterator[Record | BriefRecord]:
+def records(folder: Folder, line: Line, start: int, end: int) -> Generator[Record | BriefRecord]:
     """Yields the records of a line from position `start` to `end`.
 
     Raises:

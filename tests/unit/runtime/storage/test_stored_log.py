@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from lengths import examples
 
 from storm_on_spark.api.errors import CheckpointError
-from storm_on_spark.runtime.spouts.log import Mark, StoredSpoutLog, WriterEpoch, list_segments, open_log, read_entries
+from storm_on_spark.runtime.spouts.log import (
+    Mark,
+    Steps,
+    StoredSpoutLog,
+    WriterEpoch,
+    list_segments,
+    open_log,
+    read_entries,
+)
 from storm_on_spark.runtime.storage import LocalStorage, Storage
 from storm_on_spark.testing.storage.faulty import Fault, FaultyStorage
 
@@ -49,6 +57,29 @@ def test_each_record_is_an_object_and_any_range_of_them_can_be_read(storage):
     assert bodies(storage, cuts[9].end, cuts[12].mark) == [b"10", b"11", b"12"]
     assert log.bases() == [cut.position for cut in cuts]
     assert list(log.cuts(cuts[28].position)) == cuts[28:]
+
+
+def test_a_range_is_read_in_steps_with_one_listing(tmp_path):
+    storage = FaultyStorage(LocalStorage(tmp_path), lambda call: None)
+    old = opened(storage, 1)
+    cuts = [append(old, b"%d" % number) for number in range(4)]
+    new = opened(storage, 2, cuts[2].mark)  # it has found what is behind that, too
+    cuts += [append(new, b"%d" % number) for number in range(4, 8)]
+    late = append(old, b"late")
+    storage.calls.clear()
+
+    steps = Steps(storage, cuts[1].mark, new.written)
+    assert [steps.reach(cut.mark) for cut in cuts] == [True] * 8
+    assert not steps.reach(late.mark), "the next writer had begun"
+    assert not steps.reach(Mark(late.end, WriterEpoch(3, 1)))
+    found = [[body for target, body in steps.up_to(end) if target == TARGET] for end in (cuts[2].end, cuts[6].end)]
+    assert found == [[b"2"], [b"3", b"4", b"5", b"6"]]
+    assert list(steps.up_to(cuts[6].end)) == []
+    with pytest.raises(CheckpointError, match="has no record that ends at position"):
+        list(steps.up_to(new.end - 1))
+    steps.close()
+    assert sum(call.method == "list_folder" for call in storage.calls) == 1
+    assert not Steps(storage, late.mark, new.written).reach(new.written), "it begins with what does not count"
 
 
 def test_whoever_goes_on_finds_the_last_record_and_the_snapshot_wherever_it_lies(storage):
