@@ -291,7 +291,7 @@ class CompiledTopology:
         from storm_on_spark.runtime.batches.metrics.recorder import Recorder
         from storm_on_spark.runtime.batches.written import Written
         from storm_on_spark.runtime.live.client import LiveClient, no_socket
-        from storm_on_spark.runtime.live.execution.rounds import ROUNDS, last_executed_ms
+        from storm_on_spark.runtime.live.execution.rounds import begin_rounds
         from storm_on_spark.runtime.live.processes.early import EarlyTasks
         from storm_on_spark.runtime.live.processes.watch import LiveWatch
         from storm_on_spark.spark.checkpoint.location import location_of
@@ -338,9 +338,8 @@ class CompiledTopology:
             if self.warning:
                 log.warning("%s", self.warning)
             location = None if checkpoint is None else location_of(checkpoint)
-            wanted_conf = self.session_conf()
-            local = partial(local_session, None, wanted_conf, checkpoint)
-            coming = spark or ComingSession.local(local, None, wanted_conf)
+            conf = self.session_conf()
+            coming = spark or ComingSession.local(partial(local_session, None, conf, checkpoint), None, conf)
 
             def session_of() -> SparkSession:
                 with interrupts.let_through() if coming.session is None else contextlib.nullcontext():
@@ -378,8 +377,8 @@ class CompiledTopology:
                 Config.TOPOLOGY_DURABILITY: durability,
             }
             plan = dataclasses.replace(plan, conf=named)
-            folder = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
-            spec = make_spec(plan, name, manifest.storm_id, start_id, user_path(), folder[0], folder[1], port)
+            at = ("", store.place) if isinstance(store.own, Storage) else (str(store.own), None)
+            spec = make_spec(plan, name, manifest.storm_id, start_id, user_path(), at[0], at[1], port, store.owner)
             clear_notes(store.own, at_start=True)
             clear_work(store.own)
             durable = None
@@ -421,8 +420,9 @@ class CompiledTopology:
             interrupts.check()
             # From here on spouts open and emit, while Spark prepares the query.
             started = time.monotonic()
-            planned, rounds = store.planned(), inside(store.own, ROUNDS)
-            coordinator.launch(planned, store.committed(), last_executed_ms(rounds, planned) if live else None)
+            planned = store.planned()
+            executed_ms = begin_rounds(store.own, store.owner, planned) if live else None
+            coordinator.launch(planned, store.committed(), executed_ms)
             early_tasks = None
             if at_once and live is not None:
                 settled = partial(coordinator.set_active, active)

@@ -16,12 +16,11 @@ from storm_on_spark.runtime.bolts.saved import StateAccess
 from storm_on_spark.runtime.bolts.stage import Row
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
-from storm_on_spark.runtime.live.execution.rounds import ROUNDS, RoundLog, is_before, read_rounds
+from storm_on_spark.runtime.live.execution.rounds import RoundLog, is_before, read_rounds, rounds_of
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Cut, Key
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.run.settings import SpoutSettings
-from storm_on_spark.runtime.storage import inside
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +113,7 @@ def caught_up(
 ) -> Cut | None:
     """Repeats a micro-batch in a lost live process's rounds; returns None if there are none or this fails."""
     assert worker.folder is not None, "a run has a checkpoint"
-    rounds = read_rounds(inside(worker.folder, ROUNDS), token)
+    rounds = read_rounds(rounds_of(worker.folder, worker.spec.owner), token)
     if not rounds:
         return None
     held = {where: value for where, value in values().items() if where[0] != NOBODY}
@@ -142,7 +141,7 @@ def _goes_on(worker: Worker, before: bytes, token: bytes, end: Offset) -> bool:
         True if there are such rounds.
     """
     assert worker.folder is not None, "a run has a checkpoint"
-    folder = inside(worker.folder, ROUNDS)
+    folder = rounds_of(worker.folder, worker.spec.owner)
     left = [done for done in read_rounds(folder, before) if not is_before(done.end, end)]
     if left:
         log = RoundLog(folder, worker.wiring.settings(SpoutSettings).durability == "machine")

@@ -57,6 +57,8 @@ class RunSpec:
     """By native spout, who reads its rows; Spark where it has none."""
     address: Address | None = None
     """Where the first live process hears calls of other machines; None if all processes are on the driver's."""
+    owner: int = 0
+    """The number of the claim to a checkpoint in a store; 0 for a directory, which has a lock."""
 
     @property
     def realtime(self) -> bool:
@@ -143,6 +145,7 @@ def make_spec(
     folder: str = "",
     place: StoragePlace | None = None,
     port: int = NO_PORT,
+    owner: int = 0,
 ) -> RunSpec:
     """Returns the specification of a run.
 
@@ -154,7 +157,7 @@ def make_spec(
     bare = dataclasses.replace(plan, topology=type(plan.topology)(stripped))
     local = str(run_folder(start_id))
     code, hooks = pickled(plan.topology), pickled_hooks(plan.topology)
-    return RunSpec(name, storm_id, start_id, bare, code, sys_path, folder, place, local, hooks, port)
+    return RunSpec(name, storm_id, start_id, bare, code, sys_path, folder, place, local, hooks, port, owner=owner)
 
 
 def pickled_hooks(topology: Topology) -> tuple[bytes, ...]:

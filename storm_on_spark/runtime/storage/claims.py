@@ -22,6 +22,8 @@ from typing import Any
 
 from storm_on_spark.runtime.storage.interface import Storage, StoredObject
 
+OWNERS = "owners"
+"""Folder of the claims to a checkpoint in a store, in the topology's own."""
 VERSION = 1
 _NAME = re.compile(r"(\d{10})-([0-9a-f]{8,64})", re.ASCII)
 _MAX_BYTES = 1 << 14

@@ -78,6 +78,11 @@ class Checkpoint:
     fence: StoreFence | None = None
     """Its owner, where there is no lock."""
 
+    @property
+    def owner(self) -> int:
+        """The number of its owner's claim; 0 where there is a lock."""
+        return 0 if self.fence is None else self.fence.number
+
     def __init__(self, path: str | os.PathLike[str] | None) -> None:
         self._temporary = path is None
         self.path = local_directory(path) if path is not None else make_owned() / "checkpoint"

@@ -26,8 +26,6 @@ from storm_on_spark.spark.checkpoint.owner import Owner
 
 _log = logging.getLogger(__name__)
 
-OWNERS = "owners"
-"""Folder of the claims."""
 _LOOK_SECS = 1.0
 _BEAT_LOOKS = 3
 """An owner writes a heartbeat at one look in this many."""

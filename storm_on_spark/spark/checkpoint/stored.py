@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.runtime.processes.sessions import started_at, this_kernel
 from storm_on_spark.runtime.storage import StoragePlace, within
+from storm_on_spark.runtime.storage.claims import OWNERS
 from storm_on_spark.spark.checkpoint.directory import Checkpoint, empty_store, is_part
 from storm_on_spark.spark.checkpoint.location import Location, location_of, place_of
 from storm_on_spark.spark.checkpoint.owner import Fence, Owner, OwnerFence
-from storm_on_spark.spark.checkpoint.store_fence import OWNERS, StoreFence
+from storm_on_spark.spark.checkpoint.store_fence import StoreFence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pickle
 from collections import Counter
@@ -21,13 +22,7 @@ from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.codec import chunk
 from storm_on_spark.runtime.codec.chunk import Chunk, Kind
 from storm_on_spark.runtime.live.conduct import BEGINNING, NOBODY, caught_up, micro_batch
-from storm_on_spark.runtime.live.execution.rounds import (
-    ROUNDS,
-    Round,
-    is_before,
-    last_executed_ms,
-    read_rounds,
-)
+from storm_on_spark.runtime.live.execution.rounds import Round, begin_rounds, is_before, read_rounds, rounds_of
 from storm_on_spark.runtime.live.execution.small_round import SmallRounds
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Cut, Give, Key, Question, Receive
@@ -40,7 +35,8 @@ from storm_on_spark.runtime.spouts.live_line import LineChanged
 from storm_on_spark.runtime.spouts.log import Mark
 from storm_on_spark.runtime.spouts.messages import Acked, Executed, GoLive, Settle, Written
 from storm_on_spark.runtime.state.keyvalue.store import MemoryStore
-from storm_on_spark.runtime.storage import inside
+from storm_on_spark.runtime.storage import Storage, as_storage, inside
+from storm_on_spark.runtime.storage.claims import OWNERS, make_claim
 from storm_on_spark.testing.simulated import SimulatedSpark
 from storm_on_spark.testing.simulated.host import SimulatedHost
 
@@ -212,6 +208,21 @@ class Live:
         for host in self.spark.hosts:
             host.line_changed(self, on=False)
 
+    def wake_up(self) -> None:
+        """Executes a round when another driver has taken over meanwhile: nobody is told of it."""
+        if (tasks := self.tasks) is not None:
+            log = self.told._log  # noqa: SLF001 # nothing but this test waits for it
+            given = log.given
+            with contextlib.suppress(GivenUpError):  # another process of it was killed
+                self.told.hold(tasks.execute(self.spark.clock.now_ms()))
+            if log.given > given:
+                self.spark.fates["woke up"] += 1
+                with pytest.raises(OSError, match="taken over"):
+                    log.finish()
+                with pytest.raises(GivenUpError, match="taken over"):
+                    self.told.ready()
+        self.close()
+
     def close(self) -> None:
         self.told.close()
 
@@ -252,8 +263,10 @@ class LiveSpark(SimulatedSpark):
     """The first one comes early, so that each seed has one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        #: Live processes of drivers that have been replaced.
+        self.frozen: list[Live] = []
         super().__init__(*args, **kwargs)
-        #: What happened after moves, or within them.
+        #: What happened after moves, or within them, and to those that were frozen.
         self.fates: Counter[str] = Counter()
 
     def emit(self) -> None:
@@ -263,18 +276,40 @@ class LiveSpark(SimulatedSpark):
                 host.work(loop, self.random.choice([0, 1, 3]))
 
     def make_coordinator(self, durable: Any = None) -> Any:
-        # With the driver goes the run, and its live process with that.
-        if getattr(self, "live", None) is not None:
-            self.live.close()
+        stored, former = isinstance(self.folder, Storage), getattr(self, "live", None)
+        if stored:
+            token = f"{self.random.getrandbits(128):032x}"
+            claim, _ = make_claim(as_storage(inside(self.folder, OWNERS)), token, {})
+            self.spec = dataclasses.replace(self.spec, owner=claim.number)
+            self.workers = [Worker(self.spec) for _ in self.workers]
+        # With the driver goes the run, and its live process with that; but they may only have been frozen.
+        if former is not None and stored:
+            self.frozen.append(former)
+            self.wake_up(self.random.choice([True, False]))
+        elif former is not None:
+            former.close()
         self.live = Live(self)
         return super().make_coordinator(durable)
 
+    def wake_up(self, now: bool) -> None:
+        for live in self.frozen if now else ():
+            live.wake_up()
+        if now:
+            self.frozen.clear()
+
     def close(self) -> None:
-        self.live.close()
+        for live in (*self.frozen, self.live):
+            live.close()
         super().close()
 
     def executed_ms(self) -> int | None:
-        return last_executed_ms(inside(self.spec.open_folder(), ROUNDS), self.offsets[-1])
+        executed_ms = begin_rounds(self.spec.open_folder(), self.spec.owner, self.offsets[-1])
+        self.wake_up(self.spec.owner > 0 and self.random.choice([True, False]))
+        return executed_ms
+
+    def step(self, killed_at: str | None = None) -> bool:
+        self.wake_up(self.spec.owner > 0 and self.random.random() < 0.3)
+        return super().step(killed_at)
 
     def start(self) -> None:
         super().start()
@@ -325,7 +360,7 @@ class LiveSpark(SimulatedSpark):
                 self.live.die()
         start, end = self.offsets[info.batch], self.offsets[info.batch + 1]
         before, cuts = values(), self.live.cuts
-        folder, token = inside(self.spec.open_folder(), ROUNDS), before.get((NOBODY, "live", 0), BEGINNING)
+        folder, token = rounds_of(self.spec.open_folder(), self.spec.owner), before.get((NOBODY, "live", 0), BEGINNING)
 
         def rounds_behind(token: bytes) -> list[Round]:
             return [one for one in read_rounds(folder, token) if not is_before(one.end, end)]

@@ -128,11 +128,13 @@ class StoredFiles(RoundFiles):
     Args:
         storage: the folder of all files.
         on_written: called by that thread when lines have been written, or one can't be.
+        is_ours: whether what has been written counts; asked after each object.
     """
 
-    def __init__(self, storage: Storage, on_written: Callable[[], object]) -> None:
+    def __init__(self, storage: Storage, on_written: Callable[[], object], is_ours: Callable[[], bool]) -> None:
         self._storage = storage
         self._on_written = on_written
+        self._is_ours = is_ours
         self._writer = os.urandom(6).hex()
         self._waiting: list[tuple[str, bytes]] = []
         self._changed = threading.Condition()
@@ -200,6 +202,8 @@ class StoredFiles(RoundFiles):
                     file, number = name, _next_number(self._storage, name)
                 self._storage.create(f"{name}/{number:08d}-{self._writer}", b"".join(lines))
                 number += 1
+                if not self._is_ours():
+                    error = OSError("another driver has taken over the checkpoint")
             except Exception as raised:  # whoever waits would wait for good
                 error = raised if isinstance(raised, OSError) else OSError(f"{type(raised).__name__}: {raised}")
             with self._changed:
@@ -225,9 +229,11 @@ def _objects(storage: Storage, name: str) -> list[tuple[str, str, str]]:
     return sorted(((whole, part[1], part[2]) for whole, part in found if part), key=lambda one: one[1:])
 
 
-def files_of(folder: Folder, *, sync: bool, on_written: Callable[[], object]) -> RoundFiles:
+def files_of(
+    folder: Folder, *, sync: bool, on_written: Callable[[], object], is_ours: Callable[[], bool]
+) -> RoundFiles:
     """Returns the files of a folder, for writing; see `DirectoryFiles` and `StoredFiles`."""
-    return DirectoryFiles(folder, sync=sync) if isinstance(folder, Path) else StoredFiles(folder, on_written)
+    return DirectoryFiles(folder, sync=sync) if isinstance(folder, Path) else StoredFiles(folder, on_written, is_ours)
 
 
 def names_in(folder: Folder) -> list[str]:
@@ -253,6 +259,17 @@ def read_lines(folder: Folder, name: str) -> list[bytes]:
         return []
     with ThreadPoolExecutor(min(_AT_ONCE, len(names)), "round-reader") as threads:
         return [line for data in threads.map(folder.read, names) for line in data.split(b"\n")[:-1]]
+
+
+def copy(storage: Storage, other: Storage) -> None:
+    """Copies all files to another folder of a store, which has none; each is one object then.
+
+    Raises:
+        OSError: one can't be read or written.
+    """
+    writer = os.urandom(6).hex()
+    for name in names_in(storage):
+        other.create(f"{name}/{0:08d}-{writer}", b"".join(line + b"\n" for line in read_lines(storage, name)))
 
 
 def _that_count(storage: Storage, name: str) -> list[str]:

@@ -13,22 +13,30 @@ The rounds that follow the state with some token are in a file with the name of 
     "token"                                 the state that was saved then; the rounds continue in its file
 
 About nine lines in ten are of the second kind. The outcomes of an incomplete line were never sent.
+
+A store has no lock: an owner of the checkpoint that was only frozen may write on after another one has taken over. So
+each owner has a folder of its own there, and begins with a copy of what the one before had written. What that one adds
+is in nobody's rounds, and it does not tell spouts of it: after each object that it has written it looks at the claims.
+A round that is told was written before the next claim, and so is in the copy.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from storm_on_spark.api.errors import CheckpointError
 from storm_on_spark.plan.live_homes import Moved
 from storm_on_spark.runtime.batches.offsets import Offset
-from storm_on_spark.runtime.live.execution.round_files import files_of, names_in, read_lines
-from storm_on_spark.runtime.storage import Folder, name_of
+from storm_on_spark.runtime.live.execution.round_files import copy, files_of, names_in, read_lines
+from storm_on_spark.runtime.storage import Folder, Storage, as_storage, inside, name_of, within
+from storm_on_spark.runtime.storage.background import in_background
 
 ROUNDS = "rounds"
 """The folder of these files in the topology's own."""
+_BEGAN: Final = ".began"
+"""What the name of an owner's folder is followed by in that of an object which says that its copy is complete."""
 
 
 _as_json = json.JSONEncoder(separators=(",", ":")).encode
@@ -54,11 +62,18 @@ class RoundLog:
         folder: of all files of rounds.
         sync: whether each round must survive the loss of the machine; in a store it always does.
         on_written: called in another thread when a store has more of them, or can't write one.
+        is_ours: whether a store is still this owner's; asked after each write.
     """
 
-    def __init__(self, folder: Folder, sync: bool, on_written: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        sync: bool,
+        on_written: Callable[[], object] = lambda: None,
+        is_ours: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._folder = folder
-        self._files = files_of(folder, sync=sync, on_written=on_written)
+        self._files = files_of(folder, sync=sync, on_written=on_written, is_ours=is_ours)
         self._name = ""
         self._last: Round | None = None
 
@@ -123,6 +138,53 @@ class RoundLog:
         """Ends writing. A round that a store has not got by then is never written."""
         self._files.close()
         self._name, self._last = "", None
+
+
+def rounds_of(folder: Folder, owner: int) -> Folder:
+    """Returns the folder of the rounds that an owner of a checkpoint reads and writes.
+
+    Args:
+        folder: the topology's own.
+        owner: the number of its claim in a store; 0 in a directory.
+    """
+    own = inside(folder, ROUNDS)
+    return inside(own, _name(owner)) if owner else own
+
+
+def begin_rounds(folder: Folder, owner: int, planned: Offset) -> int | None:
+    """Begins with the rounds of the owner before, and returns how far they go; see `last_executed_ms`.
+
+    Args:
+        folder: the topology's own.
+        owner: the number of the claim, which has been made, to a checkpoint in a store; 0 in a directory.
+        planned: the last offset that Spark has in its log.
+
+    Raises:
+        CheckpointError: a file is damaged.
+        OSError: one can't be read, or copied.
+    """
+    if owner:
+        _take_over(as_storage(inside(folder, ROUNDS)), _name(owner))
+    return last_executed_ms(rounds_of(folder, owner), planned)
+
+
+def _name(owner: int) -> str:
+    return f"{owner:010d}"
+
+
+def _take_over(storage: Storage, own: str) -> None:
+    found = {one.name for one in storage.list_folder(deep=True)}
+    began = sorted(name.removesuffix(_BEGAN) for name in found if name.endswith(_BEGAN))
+    if began:
+        copy(within(storage, began[-1]), within(storage, own))
+    storage.put(own + _BEGAN, b"")
+    others = {name.partition("/")[0] for name in found} - {own, own + _BEGAN}
+
+    def clean() -> None:
+        for name in sorted(others):
+            storage.delete(name) if name.endswith(_BEGAN) else storage.delete_folder(name)
+
+    in_background(clean, "round-cleaner")
 
 
 def _whole(done: Round) -> list[Any]:

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from storm_on_spark.runtime.bolts.worker import Worker
-from storm_on_spark.runtime.live.execution.rounds import ROUNDS, Round, RoundLog
+from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, rounds_of
 from storm_on_spark.runtime.live.processes.live_processes import GivenUpError
 from storm_on_spark.runtime.run.settings import SpoutSettings
 from storm_on_spark.runtime.spouts.messages import Told
-from storm_on_spark.runtime.storage import inside
+from storm_on_spark.runtime.storage import as_storage, inside
+from storm_on_spark.runtime.storage.claims import OWNERS, Claim, successor
 
 
 class ToldRounds:
@@ -36,7 +37,10 @@ class ToldRounds:
         assert worker.folder is not None, "a run has a checkpoint"
         self.close()
         sync = worker.wiring.settings(SpoutSettings).durability == "machine"
-        self._log = RoundLog(inside(worker.folder, ROUNDS), sync, self._more)
+        owner, owners = worker.spec.owner, as_storage(inside(worker.folder, OWNERS))
+        # Nobody else can own a directory.
+        is_ours = (lambda: successor(owners, Claim(owner, "")) is None) if owner else (lambda: True)
+        self._log = RoundLog(rounds_of(worker.folder, owner), sync, self._more, is_ours)
         self._log.follow(tokens)
 
     def follow(self, tokens: Sequence[bytes]) -> None:

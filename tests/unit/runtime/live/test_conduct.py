@@ -50,7 +50,7 @@ def test_it_is_executed_from_the_log_and_the_next_one_has_the_rounds_that_spouts
     rounds.append(BEHIND)
     rounds.close()
     wiring = SimpleNamespace(system_key=0, settings=lambda kind: SimpleNamespace(durability="process"))
-    worker: Any = SimpleNamespace(wiring=wiring, folder=tmp_path)
+    worker: Any = SimpleNamespace(wiring=wiring, folder=tmp_path, spec=SimpleNamespace(owner=0))
     state = Saved()
     if before != BEGINNING:
         state.put("live", before)

@@ -62,6 +62,7 @@ def test_everything_is_killed_anywhere_with_the_checkpoint_in_a_store(tmp_path: 
     assert set(simulation.kinds) >= set(POINTS), "a fault did not happen"
     assert sum(live.cuts for live in simulation.seen), "no micro-batch was taken from the live process"
     assert sum(live.early for live in simulation.seen), "no message ended before its micro-batch"
+    assert simulation.cluster.fates["woke up"], "none was frozen that executed a round"
 
 
 @pytest.mark.parametrize("seed", seeds(4))

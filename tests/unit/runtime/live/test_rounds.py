@@ -23,13 +23,22 @@ from storm_on_spark.runtime.bolts.watching.at_work import read_repetition
 from storm_on_spark.runtime.bolts.watching.stall import MainThreadWatch
 from storm_on_spark.runtime.bolts.worker import Worker
 from storm_on_spark.runtime.live.execution.round_files import names_in, read_lines
-from storm_on_spark.runtime.live.execution.rounds import Round, RoundLog, last_executed_ms, read_rounds
+from storm_on_spark.runtime.live.execution.rounds import (
+    ROUNDS,
+    Round,
+    RoundLog,
+    begin_rounds,
+    last_executed_ms,
+    read_rounds,
+)
+from storm_on_spark.runtime.live.execution.rounds import rounds_of as folder_of
 from storm_on_spark.runtime.live.execution.tasks import LiveTasks
 from storm_on_spark.runtime.live.messages import Adopt, Answer, Question
 from storm_on_spark.runtime.live.processes.member import MemberTasks
 from storm_on_spark.runtime.live.processes.spreading import Spreading
 from storm_on_spark.runtime.spouts.opening import open_spout_task
-from storm_on_spark.runtime.storage import Folder, LocalStorage, Storage
+from storm_on_spark.runtime.storage import Folder, LocalStorage, Storage, within
+from storm_on_spark.runtime.storage.claims import OWNERS, Claim, make_claim, successor
 from storm_on_spark.runtime.tracking.acker import ACKED
 from storm_on_spark.testing.storage.faulty import Call, Fault, FaultyStorage
 
@@ -247,6 +256,70 @@ def test_what_a_writer_adds_after_the_next_one_began_does_not_count(tmp_path: Pa
     ended(new)
     ended(old)
     assert read_rounds(storage, TOKEN) == [first, second, third]
+
+
+def test_the_next_owner_has_the_rounds_of_the_one_before_but_none_that_it_adds_later(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    first, second, third, late = rounds_of(4)
+    planned = first.end
+
+    def is_ours(owner: int) -> bool:
+        return successor(within(storage, OWNERS), Claim(owner, "")) is None
+
+    def log_of(owner: int, *tokens: bytes) -> RoundLog:
+        log = RoundLog(folder_of(storage, owner), False, is_ours=lambda: is_ours(owner))
+        log.follow(tokens)
+        return log
+
+    def claimed(token: str) -> int:
+        return make_claim(within(storage, OWNERS), token, {})[0].number
+
+    assert begin_rounds(storage, claimed("0a" * 8), planned) is None
+    old = log_of(1, TOKEN)
+    old.append(first)
+    old.follow([TOKEN, b"second"])
+    old.append(second)
+    old.finish()
+    # It is frozen here, and wakes up when another one has claimed the checkpoint.
+    assert claimed("0b" * 8) == 2
+    old.append(third)
+    with pytest.raises(OSError, match="taken over"):
+        old.finish()
+    assert begin_rounds(storage, 2, planned) == third.end.clock, "it was written in time, though nobody was told of it"
+    assert read_rounds(folder_of(storage, 2), TOKEN) == [first, second, third]
+    again = log_of(1, b"second")
+    again.append(late)
+    again.close()
+    new = log_of(2, b"second", b"third")
+    new.append(late)
+    ended(new)
+    old.close()
+    assert read_rounds(folder_of(storage, 2), b"second") == [second, third, late]
+    # A third one has what the second one had, even if the first one's folder is there again.
+    assert begin_rounds(storage, claimed("0c" * 8), planned) == late.end.clock
+    assert read_rounds(folder_of(storage, 3), b"second") == [second, third, late]
+    eventually(
+        lambda: {one.name for one in storage.list_folder(ROUNDS)} == {f"{ROUNDS}/0000000003.began"}, "it is tidy"
+    )
+
+
+def test_an_owner_that_dies_while_it_copies_rounds_has_left_none(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    first, second = rounds_of(2)
+    begin_rounds(storage, 1, first.end)
+    log = RoundLog(folder_of(storage, 1), False)
+    log.follow([TOKEN])
+    for done in (first, second):
+        log.append(done)
+    ended(log)
+
+    def fault(call: Call) -> Fault | None:
+        return Fault.REFUSED if call.method == "put" else None
+
+    with pytest.raises(OSError, match="refused"):
+        begin_rounds(FaultyStorage(storage, fault), 2, first.end)
+    assert begin_rounds(storage, 3, first.end) == second.end.clock
+    assert read_rounds(folder_of(storage, 3), TOKEN) == [first, second]
 
 
 class Relay(BaseBasicBolt):
