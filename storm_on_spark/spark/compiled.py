@@ -462,7 +462,7 @@ class CompiledTopology:
                     early_tasks.hand_over()
 
             def start_query() -> StreamingQuery:
-                with settings_applied(session, wanted), reporting_failure(name):
+                with settings_applied(session, wanted), reporting_failure(name, fence):
                     query = (
                         frame.writeStream.foreachBatch(Sink(coordinator, on_failure, store.own, written))
                         .option("checkpointLocation", store.location.url)

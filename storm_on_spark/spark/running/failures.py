@@ -14,6 +14,7 @@ from typing import Final
 from storm_on_spark.api.errors import TopologyFailedError
 from storm_on_spark.api.text.traces import with_sources
 from storm_on_spark.runtime.reports.report import Failure
+from storm_on_spark.spark.checkpoint.owner import Fence
 
 _MAX_CHARS = 500
 _PYTHON = "Traceback (most recent call last):"
@@ -104,11 +105,15 @@ def _python_ends(trace: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def reporting_failure(topology: str) -> Iterator[None]:
+def reporting_failure(topology: str, fence: Fence | None = None) -> Iterator[None]:
     """Turns an error of Java within into ours: its text is fetched from the JVM, which may be gone when it is printed.
 
+    Args:
+        topology: its name.
+        fence: of its checkpoint, which Spark may not have understood because another driver writes it now.
+
     Raises:
-        TopologyFailedError: Spark raised; the reason is its innermost cause.
+        TopologyFailedError: Spark raised; the reason is that owner, or the innermost cause.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -116,7 +121,8 @@ def reporting_failure(topology: str) -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        raise TopologyFailedError(topology, reason_of(str(error))) from None
+        replaced = None if fence is None else fence.lost()
+        raise TopologyFailedError(topology, replaced or reason_of(str(error))) from None
 
 
 def topology_failed(topology: str, failure: Failure) -> TopologyFailedError:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
 
-from storm_on_spark.spark.running.failures import reason_of
+import pytest
+from pyspark.errors import PySparkException
+
+from storm_on_spark.api.errors import TopologyFailedError
+from storm_on_spark.spark.running.failures import reason_of, reporting_failure
 
 _WORKER = """\
 org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent \
@@ -122,3 +126,11 @@ def test_the_reason_is_the_innermost_cause(trace: str, reason: str) -> None:
 
 def test_a_long_reason_is_cut() -> None:
     assert len(reason_of("java.lang.IllegalStateException: " + "x" * 10_000)) < 600
+
+
+@pytest.mark.parametrize(("owner", "reason"), [(None, "[SOME] of Spark"), ("it was taken over", "it was taken over")])
+def test_an_error_of_spark_says_first_that_another_driver_owns_the_checkpoint(owner: str | None, reason: str) -> None:
+    fence = SimpleNamespace(lost=lambda: owner)
+    with pytest.raises(TopologyFailedError) as raised, reporting_failure("words", fence):
+        raise PySparkException("[SOME] of Spark")
+    assert raised.value.reason == reason
