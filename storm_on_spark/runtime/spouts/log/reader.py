@@ -99,13 +99,13 @@ class Steps:
 
     def __init__(self, folder: Folder, start: Mark, end: Mark) -> None:
         self._folder = folder
-        self._position = start.position
-        self._line = line_in(folder, end.epoch)
-        self._continues = start.epoch == end.epoch or counts(self._line, start)
+        self._position, self._end = start.position, end.position
+        line = line_in(folder, end.epoch)
+        self._continues = start.epoch == end.epoch or counts(line, start)
         #: By writer: where what counts of it ends, and begins.
-        self._until = {live.segment.epoch: live.until for live in self._line}
-        self._since = {live.segment.epoch: live.segment.base for live in reversed(self._line)}
-        self._records = records(folder, self._line, start.position, end.position)
+        self._until = {live.segment.epoch: live.until for live in line}
+        self._since = {live.segment.epoch: live.segment.base for live in reversed(line)}
+        self._records = records(folder, line, start.position, end.position)
 
     def reach(self, mark: Mark) -> bool:
         """Returns whether the beginning and the record that ends at `mark` count for the writer of the last one."""
@@ -127,6 +127,8 @@ class Steps:
                 self._position = record.cut.end
             if self._position > position:
                 raise MissingError(f"has no record that ends at position {position}")
+        if position == self._end:
+            self.close()
 
     def close(self) -> None:
         """Closes the segment that is being read."""
