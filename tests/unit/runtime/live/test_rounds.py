@@ -286,10 +286,12 @@ def test_the_next_owner_has_the_rounds_of_the_one_before_but_none_that_it_adds_l
     with pytest.raises(OSError, match="taken over"):
         old.finish()
     assert begin_rounds(storage, 2, planned) == third.end.clock, "it was written in time, though nobody was told of it"
-    assert read_rounds(folder_of(storage, 2), TOKEN) == [first, second, third]
     again = log_of(1, b"second")
     again.append(late)
+    with pytest.raises(OSError, match="taken over"):
+        again.finish()
     again.close()
+    assert read_rounds(folder_of(storage, 2), TOKEN) == [first, second, third]
     new = log_of(2, b"second", b"third")
     new.append(late)
     ended(new)
