@@ -11,12 +11,12 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlparse
 
 from storm_on_spark.api.errors import SetupError
@@ -61,6 +61,12 @@ _ATTEMPTS = {"dfs.client.failover.max.attempts": "6"}
 """A name node that refuses connections is an error after some seconds, not after minutes."""
 _REMOTE = re.compile(r'RPCError\("(?:[\w$]+\.)*([\w$]+)", "(.*)')
 """How the client shows an error of a server: its class in Java and its text."""
+_NUMBERS: Final[Mapping[type[Exception], int]] = {
+    FileNotFoundError: errno.ENOENT,
+    FileExistsError: errno.EEXIST,
+    PermissionError: errno.EACCES,
+}
+"""Of errors that the client raises without one, and with the name node's whole trace."""
 _ERRORS = {
     "AccessControlException": errno.EACCES,
     "AuthorizationException": errno.EACCES,
@@ -231,8 +237,6 @@ class HdfsStorage(Storage):
             raise TimeoutError(
                 errno.ETIMEDOUT, f"{self.url}: no answer from HDFS for {self._timeout:.0f} s", self.url
             ) from None
-        except (FileNotFoundError, FileExistsError, PermissionError):
-            raise
         except Exception as error:
             raise _as_os_error(error, self.url) from error
 
@@ -286,7 +290,7 @@ def _as_os_error(error: Exception, url: str) -> OSError:
     if isinstance(error, OSError) and error.errno is not None:
         return error
     said = str(error).replace("\\n", "\n").partition("\n")[0].strip()[:500] or type(error).__name__
-    number = errno.EIO
+    number = _NUMBERS.get(type(error), errno.EIO)
     if found := _REMOTE.fullmatch(said):
         number, said = _ERRORS.get(found[1], errno.EIO), f"{found[1]}: {found[2]}"
     return OSError(number, f"{url}: {said}", url)

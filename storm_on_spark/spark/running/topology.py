@@ -235,7 +235,12 @@ class TopologyQuery(StreamingQuery):
         return self._failure
 
     def fail(self, failure: Failure) -> None:
-        """Ends the topology as failed; the first reason counts. Any thread may call it."""
+        """Ends the topology as failed; the first reason counts. Any thread may call it.
+
+        Where another driver owns the checkpoint now, that is the reason, whatever went wrong because of it.
+        """
+        if self._fence is not None and (replaced := self._fence.lost()) is not None:
+            failure = Failure("", None, replaced)
         with self._lock:
             if self._failure is None and self._status is None:
                 self._failure = topology_failed(self._topology, failure)

@@ -63,3 +63,10 @@ def test_a_url_without_a_name_node_or_a_folder_is_refused(url: str):
 def test_an_error_of_a_server_is_an_os_error_with_one_line(said: str, number: int, text: str):
     error = _as_os_error(RuntimeError(said), "hdfs://n/f")
     assert (error.errno, error.strerror) == (number, text)
+
+
+@pytest.mark.parametrize("kind", [FileNotFoundError, FileExistsError, PermissionError])
+def test_so_is_one_that_the_client_has_a_kind_for(kind: type[OSError]):
+    error = _as_os_error(kind("/f/x is as it is\n\tat org.apache.hadoop.X"), "hdfs://n/f")
+    assert type(error) is kind
+    assert (error.strerror, error.filename) == ("hdfs://n/f: /f/x is as it is", "hdfs://n/f")
