@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -27,8 +26,8 @@ from lab.suite.scenario import ScenarioError
 from storm_on_spark.runtime.processes.kept_program import KeptProcess
 from storm_on_spark.runtime.storage import LocalStorage
 from storm_on_spark.spark.checkpoint.directory import last_batch
+from storm_on_spark.testing.faults.machines import WITH_OWN_PROCESS_IDS
 
-_ELSEWHERE = (shutil.which("unshare") or "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 _POLL_SECS = 0.05
 _STUCK_SECS = 120.0
 """Longest time without progress."""
@@ -177,7 +176,7 @@ class Run:
             "XDG_STATE_HOME": str(self.folder / "logs"),
         }
         program = [sys.executable, "-m", "lab.faults.driver", str(self._file("settings"))]
-        command = [*(_ELSEWHERE if elsewhere else ()), *program]
+        command = [*(WITH_OWN_PROCESS_IDS if elsewhere else ()), *program]
         self._driver = KeptProcess("faults-driver", command, ROOT, self._file("log"), environment)
         self._pids.append(self._driver.leader)
 

@@ -24,6 +24,17 @@ SOON_GIVEN_UP: Final[Mapping[str, str]] = {
 """Spark's settings by which it gives a silent machine up after twenty seconds; by default these are two minutes."""
 
 
+WITH_OWN_PROCESS_IDS: Final = (
+    shutil.which("unshare") or "unshare",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+    "--",
+)
+"""What goes before the command of a process that is to take others for those of another machine. Root only."""
+
+
 class Network(Service):
     """Two machines, and this host's own address on the bridge to them. Each process may have one network.
 

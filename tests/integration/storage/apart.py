@@ -80,9 +80,9 @@ class Count(BaseBasicBolt):
 
 
 def wait_for_machines(spark, count: int) -> None:
-    """Returns when tasks run on so many machines.
+    """Runs tasks until `count` machines execute some.
 
-    Spark knows an executor before that takes tasks, and gives what was meant for it to another one.
+    Spark lists an executor before the executor takes tasks, and may run elsewhere what prefers that machine.
     """
 
     def here(_) -> str:

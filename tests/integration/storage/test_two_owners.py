@@ -15,18 +15,16 @@ from lengths import PATIENCE_SECS
 from waiting import eventually
 
 from storm_on_spark.runtime.processes.sessions import kill_session
+from storm_on_spark.testing.faults.machines import WITH_OWN_PROCESS_IDS
 from storm_on_spark.testing.servers.s3 import S3Server
 
 DRIVER = Path(__file__).parent / "queueing.py"
-UNSHARE = shutil.which("unshare")
-ELSEWHERE = (str(UNSHARE), "--pid", "--fork", "--kill-child", "--mount-proc", "--")
-"""With process ids of its own, a driver takes others for those of another machine."""
 COUNT = 8000
 _RACE = "CONCURRENT_STREAM_LOG_UPDATE"
 """Spark's word for two drivers that write the same micro-batch."""
 
 pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or os.geteuid() != 0 or UNSHARE is None,
+    not sys.platform.startswith("linux") or os.geteuid() != 0 or shutil.which("unshare") is None,
     reason="needs root and unshare, for process ids of its own",
 )
 
@@ -81,7 +79,7 @@ def test_what_a_driver_that_is_replaced_acks_is_in_the_state_of_the_next_one(tmp
     for process in frozen:
         process.suspend()
     try:
-        second = Driver(tmp_path, "second", ELSEWHERE)
+        second = Driver(tmp_path, "second", WITH_OWN_PROCESS_IDS)
         try:
             eventually(lambda: takers() - {taker})
             at = acked()
